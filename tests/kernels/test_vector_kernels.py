@@ -30,6 +30,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base import vectors
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.kernels.base.vector_packs import LANES8, gathered_halves
 from pybuild.kernels.base.vectors import bytes_at, gathered_bytes, halves_at, words_at
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
@@ -86,6 +87,26 @@ def test_rows_in_pieces_equal_numpy() -> None:
                 forms.add(offer.func.name.partition("pieces")[2])
     assert len(jobs) > 30 and forms >= {"", "_left_right", "_left_right_rest"}
     _check(jobs, run_llvm(jobs))
+
+
+def test_rows_in_halves_equal_numpy(tmp_path: Path) -> None:
+    """Woven in twos: windows that slide by one or by two, two in a vector or one in
+    several, of channels that fill vectors or not, with padding at either end or none;
+    the last row has a pixel of its own or shares each with its neighbour."""
+    jobs, forms = [], set()
+    for seed in range(80):
+        one = layer("twos", seed)
+        for offer in candidates(one.node, one.graph, CORE):
+            name = offer.func.name if offer.func else ""
+            if "_halves" in name:
+                jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
+                forms |= {f for f in ("left", "right", "last", "ragged") if f in name}
+                forms |= set(re.findall("(?:1by1|1by2|2by2)_halves", name))
+    assert len(jobs) > 40 and forms == {
+        "left", "right", "last", "ragged", "1by1_halves", "1by2_halves", "2by2_halves",
+    }  # fmt: skip
+    _check(jobs, run_llvm(jobs))
+    _check(jobs[::3], run_c(jobs[::3], tmp_path))
 
 
 def test_eight_pixels_equal_numpy(tmp_path: Path) -> None:
@@ -255,6 +276,13 @@ def _bytes() -> list[tuple[Made, Array]]:
     k.store(y, 0, vectors.ZIP4(*rows))
     zipped = (k.finish(), {"x0": x}, np.zeros(64, np.int8)), x[3:67].reshape(4, 16).T
 
+    k = Builder("test_zip_two")
+    y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
+    two_rows = [k.let(f"r{i}", bytes_at(row, 21 * i + 3)) for i in range(2)]
+    k.store(y, 0, vectors.ZIP2(*two_rows))
+    want = np.stack([x[3:19], x[24:40]], 1)
+    twos = (k.finish(), {"x0": x}, np.zeros(32, np.int8)), want
+
     k = Builder("test_gather")
     y, to = k.row("y", 0, INT8, writable=True), k.row("to", 0, INT32, writable=True)
     words = k.row("x0", 1, INT32)
@@ -270,7 +298,22 @@ def _bytes() -> list[tuple[Made, Array]]:
     picked = all_words[4:][[0, 3, 1, 5]]
     want = np.concatenate([picked, all_words]).astype(np.int32).view(np.int8)
     gathered = (k.finish(), {"x0": given}, np.zeros(64, np.int8)), want
-    return [dots, halves, longs, zipped, gathered, *_ends(x)]
+    return [dots, halves, longs, zipped, twos, gathered, _halves(x), *_ends(x)]
+
+
+def _halves(x: Array) -> tuple[Made, Array]:
+    """Eight int16 from anywhere, as bytes."""
+    k = Builder("test_gather_halves")
+    y, to = k.row("y", 0, INT8, writable=True), k.row("to", 0, INT16, writable=True)
+    for i in range(0, 32, 8):
+        k.store(to, 8 + i, k.let("v", halves_at(k.row("x0", 1, INT16), i)))
+    where = (0, 31, 7, 7, 2, 30, 16, k.arg("place", 3))
+    places = k.let("places", LANES8(*where))
+    k.store(y, 0, gathered_halves(offset(to, 8), places))
+    all_halves = x[:64].view(np.int16)
+    picked = all_halves[[0, 31, 7, 7, 2, 30, 16, 3]]
+    want = np.concatenate([picked, all_halves]).view(np.int8)
+    return (k.finish(), {"x0": x[:64]}, np.zeros(80, np.int8)), want
 
 
 def _ends(x: Array) -> Iterator[tuple[Made, Array]]:
@@ -308,8 +351,8 @@ def test_every_operation_by_llvm_and_c(tmp_path: Path) -> None:
 def test_none_is_left_out() -> None:
     named = {v.name for v in vars(vectors).values() if isinstance(v, Intrin)}
     tried = {"crt_mulhi4", "crt_scale4", "crt_correct4", "crt_add4", "crt_narrow4",
-             "crt_dot16", "crt_dot8", "crt_zip4", "crt_gather4", "crt_lanes",
-             "crt_all4", "crt_all16", "crt_max16", "crt_min16", "crt_max4", "crt_plus4",
-             "crt_even4", "crt_times4", "crt_line4", "crt_more4",
+             "crt_dot16", "crt_dot8", "crt_zip2", "crt_zip4", "crt_gather4",
+             "crt_lanes", "crt_all4", "crt_all16", "crt_max16", "crt_min16", "crt_max4",
+             "crt_plus4", "crt_even4", "crt_times4", "crt_line4", "crt_more4",
              "crt_long_dot8"}  # fmt: skip
     assert named - {"crt_mulhi", "crt_sum16", "crt_sum8"} == tried

@@ -11,9 +11,10 @@ OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
 # without weights
 PLAIN = ("max_pool2d", "avg_pool2d", "mean", "add", "mul")
 # of the first ones, where a window is more than a vector; in groups; with several
-# outputs of each channel; of rows of six pixels and more
+# outputs of each channel; of rows of six pixels and more; woven in twos
 FORMS = {"wide": "depthwise_conv2d", "grouped": "conv2d",
-         "several": "depthwise_conv2d", "long": "depthwise_conv2d"}  # fmt: skip
+         "several": "depthwise_conv2d", "long": "depthwise_conv2d",
+         "twos": "depthwise_conv2d"}  # fmt: skip
 OTHERS = (*PLAIN, *FORMS)
 RULES = ("double", "away", "single")
 # epilogues: no clamp but int8's own ends; ReLU at the zero point; a clamp within
@@ -94,13 +95,18 @@ def _spatial(
     stride = int(chance.integers(1, 3))
     dilation = 1 + int(chance.integers(4) == 0)
     groups = 1
-    depthwise = op in ("depthwise_conv2d", "wide", "several", "long")
+    depthwise = op in ("depthwise_conv2d", "wide", "several", "long", "twos")
     if op == "wide":
         channels, outs = int(chance.integers(4, 24)), 0
         kernel = [(5, 5), (7, 3), (1, 9), (9, 1), (6, 7), (2, 3), (3, 5)][
             int(chance.integers(7))
         ]
         dilations = (1, 2) if kernel == (2, 3) else (dilation, 1)
+    elif op == "twos":
+        channels, outs = int(chance.choice([4, 9, 16, 17, 24, 32, 39])), 0
+        kernel = [(3, 3), (3, 3), (5, 5), (1, 5), (3, 5)][int(chance.integers(5))]
+        stride = 2 if kernel == (3, 3) else stride
+        dilations = (dilation, 1)
     elif op == "grouped":
         groups, inside = int(chance.integers(2, 5)), int(chance.choice([2, 4, 9, 16]))
         channels, outs = groups * inside, groups * int(chance.integers(1, 10))

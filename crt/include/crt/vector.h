@@ -24,6 +24,9 @@ typedef struct {
 typedef struct {
     crt_int8x16 val[4];
 } crt_int8x64;
+typedef struct {
+    crt_int8x16 val[2];
+} crt_int8x32;
 
 CRT_C_BODIES
 
@@ -135,6 +138,34 @@ CRT_INLINE crt_int8x64 crt_zip4(crt_int8x16 a, crt_int8x16 b, crt_int8x16 c,
                                 crt_int8x16 d)
 {
     crt_int8x64 rows = {{a, b, c, d}};
+    return rows;
+}
+
+/* The first byte of each of two rows, then the second, ...
+ * MISRA 17.7: a register's name is no call */
+CRT_INLINE void crt_store_int8x32(int8_t *to, crt_int8x32 rows)
+{
+#if defined(CRT_MVE_ASM)
+    /* gcc copies both to where they lie side by side */
+    register crt_int8x16 a __asm__("q0") = rows.val[0];
+    register crt_int8x16 b __asm__("q1") = rows.val[1];
+    __asm__ volatile("vst20.8 {q0, q1}, [%0]\n\tvst21.8 {q0, q1}, [%0]"
+                     :
+                     : "r"(to), "w"(a), "w"(b)
+                     : "memory");
+#elif defined(__ARM_FEATURE_MVE)
+    int8x16x2_t both = {{rows.val[0], rows.val[1]}};
+    vst2q_s8(to, both);
+#else
+    for (int i = 0; i < 32; i++) {
+        to[i] = rows.val[i % 2].lane[i / 2];
+    }
+#endif
+}
+
+CRT_INLINE crt_int8x32 crt_zip2(crt_int8x16 a, crt_int8x16 b)
+{
+    crt_int8x32 rows = {{a, b}};
     return rows;
 }
 

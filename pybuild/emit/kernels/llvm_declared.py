@@ -252,6 +252,9 @@ _VECTOR_INSTRUCTIONS = (
     "declare <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32>, <4 x i32>, i32)",
     "declare <4 x i32> @llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32"
     "(ptr, <4 x i32>, i32, i32, i32)",
+    "declare <8 x i16> @llvm.arm.mve.vldr.gather.offset.v8i16.p0.v8i16"
+    "(ptr, <8 x i16>, i32, i32, i32)",
+    "declare void @llvm.arm.mve.vst2q.p0.v16i8(ptr, <16 x i8>, <16 x i8>, i32)",
     "declare void @llvm.arm.mve.vst4q.p0.v16i8"
     "(ptr, <16 x i8>, <16 x i8>, <16 x i8>, <16 x i8>, i32)",
     "declare <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32>, <4 x i32>)",

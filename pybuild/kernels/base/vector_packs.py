@@ -12,6 +12,7 @@ from pybuild.ir.loop import (
     INT16,
     INT32,
     INT64,
+    Bitcast,
     Expr,
     Intrin,
     Lane,
@@ -34,11 +35,12 @@ from pybuild.kernels.base.vector_rounds import (
     once,
     twice_down,
 )
-from pybuild.kernels.base.vectors import HALVES, LANES, WORDS
+from pybuild.kernels.base.vectors import BYTES, HALVES, LANES, WORDS
 
 __all__ = [
-    "BYTE8", "FOURTH", "GATHER_HALVES4", "HEADER", "HOLD8", "LANE", "LANES_NOW",
-    "MORE8", "NAMES", "ODD4", "ONCE_ALL4", "PACK8", "PACK16", "PLACES8",
+    "BYTE8", "FOURTH", "GATHER8", "GATHER_HALVES4", "HEADER", "HOLD8", "LANE",
+    "LANES8", "LANES_NOW", "MORE8", "NAMES", "ODD4", "ONCE_ALL4", "PACK8", "PACK16",
+    "PLACES8",
     "SCALE_ALL4", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4",
     "TWOS4",
 ]  # fmt: skip
@@ -178,6 +180,30 @@ GATHER_HALVES4 = Intrin(
     llvm="llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32",
     trail=(16, 1, 0),
 )
+# eight of them; numbers of 16 bits as a vector
+GATHER8 = Intrin(
+    "crt_gather8",
+    (_FROM16, _X),
+    Lanes(tuple(load(_FROM16, i32(Lane(_X, i))) for i in range(8))),
+    c="crt_gather8({0}, {1})",
+    feature="mve",
+    llvm="llvm.arm.mve.vldr.gather.offset.v8i16.p0.v8i16",
+    trail=(16, 1, 0),
+)
+_EIGHT = tuple(Var(name, INT32) for name in "abcdefgh")
+LANES8 = Intrin(
+    "crt_lanes8",
+    _EIGHT,
+    Lanes(tuple(cast(one, INT16) for one in _EIGHT)),
+    c="crt_lanes8({0}, {1}, {2}, {3}, {4}, {5}, {6}, {7})",
+)
+
+
+def gathered_halves(pointer: Expr, places: Expr) -> Expr:
+    """Eight int16 as sixteen bytes."""
+    return Bitcast(GATHER8(pointer, places), BYTES)
+
+
 # TWICE_DOWN4 and ONCE4 by the same numbers in each lane; TWICE4 with ties up, n the low
 # byte
 TWICE_ALL4 = _intrin(
@@ -202,6 +228,6 @@ NAMES = frozenset(
     for one in (
         PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
         SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4, HOLD8, BYTE8, PLACES8, SCALE_ALL4,
-        GATHER_HALVES4,
+        GATHER_HALVES4, GATHER8, LANES8,
     )
 )  # fmt: skip

@@ -194,6 +194,16 @@ ZIP4 = Intrin(
     llvm="llvm.arm.mve.vst4q.p0.v16i8",
     stages=4,
 )
+# first bytes of two rows, second bytes, ...; it can only be stored
+ZIP2 = Intrin(
+    "crt_zip2",
+    _ROWS[:2],
+    Lanes(tuple(Lane(row, i) for i in range(16) for row in _ROWS[:2])),
+    c="crt_zip2({0}, {1})",
+    feature="mve",
+    llvm="llvm.arm.mve.vst2q.p0.v16i8",
+    stages=2,
+)
 
 
 def gathered_bytes(pointer: Expr, offsets: Expr) -> Expr:

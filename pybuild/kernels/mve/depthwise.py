@@ -28,6 +28,8 @@ def pack(layer: Layer, weights: Array) -> Packed:
     each channel's the columns that are 0 for all windows but the first; wide windows
     as words in the order of `Layer.words`, channel after channel."""
     w = layer.window
+    if layer.halves:
+        return _halves(layer, weights)
     if layer.wide:
         words = np.zeros((w.channels, len(layer.words), SIDE), np.int8)
         seen = set[tuple[int, int]]()
@@ -44,6 +46,25 @@ def pack(layer: Layer, weights: Array) -> Packed:
         made[layer.lead + kx :: SIDE, : w.kernel_h][: w.channels] = weights[:, kx].T
     order = "of each channel four words, a column of four rows each"
     return Packed("weights", made, order=order)
+
+
+def _halves(layer: Layer, weights: Array) -> Packed:
+    """The same as halves of words in the order of `Layer.words`: of two rows each, of
+    the last row of two columns each."""
+    w, lanes = layer.window, layer.lanes
+    count = lanes * layer.steps
+    made = np.zeros((w.channels * count + layer.lead, 2), np.int8)
+    seen = set[tuple[int, int]]()
+    for i, (plane, x) in enumerate(layer.words[: count - layer.lead]):
+        if (plane, x) in seen:
+            continue  # what fills a vector up
+        seen.add((plane, x))
+        two = weights[2 * plane : 2 * plane + 2, x]
+        if plane == layer.planes - 1:
+            two = weights[-1, x : x + 2]
+        made[layer.lead + i :: count, : len(two)][: w.channels] = two.T
+    order = "of each channel its taps: halves of words, of two rows; of the last row"
+    return Packed("weights", made, order=f"{order} of two columns")
 
 
 def candidates(
@@ -89,7 +110,7 @@ def _offer(
     """The candidate of a layer, of a whole row or of pieces of it."""
     images, bands = calls
     pieces = -(-row.out_width // layer.window.out_width)
-    woven = layer.planes * layer.plane // 2
+    woven = layer.unit * layer.planes * layer.plane // 8
     summed = layer.window.out_width * row.channels * (3 * layer.steps + 4)
     return Candidate(
         func=k.finish(),

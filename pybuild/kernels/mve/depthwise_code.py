@@ -8,12 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pybuild.ir.loop import INT8, INT32, Expr, Var, const, minimum, offset
+from pybuild.ir.loop import (
+    INT8,
+    INT16,
+    INT32,
+    Bitcast,
+    Expr,
+    Var,
+    const,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
-from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
+from pybuild.kernels.base.vectors import (
+    BYTES,
+    DOT16,
+    HALVES,
+    LANES,
+    ZIP2,
+    ZIP4,
+    bytes_at,
+)
 from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
-from pybuild.kernels.mve.depthwise_pixels import PixelSums
+from pybuild.kernels.mve.depthwise_pixels import PixelSums, gathered, window_offsets
 from pybuild.kernels.mve.epilogue import finish_of, numbers_of, size_of
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 
@@ -41,9 +59,12 @@ class Writer:
         self.weights = k.row("weights", rows + 1, INT8)
         self.ends = k.row("epilogue", rows + 2, INT32)
         self.woven = k.row("woven", rows + 3, INT8, writable=True)
-        self.words = k.row("words", rows + 3, INT32, writable=True)
+        lane = INT16 if layer.halves else INT32
+        self.words = k.row("words", rows + 3, lane, writable=True)
         self.channels = k.arg("channels", w.channels)
         self.out_width = k.arg("out_width", w.out_width)
+        # columns of padding on either side of a row
+        self.padded = w.left, w.right
         self.plane: Expr = const(0)
         if layer.planes > 1:
             self.plane = k.arg("plane", layer.plane)
@@ -60,7 +81,8 @@ class Writer:
         begin: Expr = const(0)
         if w.left:
             begin = k.let("begin", k.arg("left", w.left) * self.channels)
-        size = k.let("size", k.arg("width", w.width) * self.channels)
+        width = k.arg("width", w.width)
+        size = k.let("size", width * self.channels)
         end = right = begin + size
         if self.layer.window.right:
             right = end + k.arg("right", self.layer.window.right) * self.channels
@@ -71,31 +93,42 @@ class Writer:
                 self._fill(first, first + begin)
             if self.layer.window.right:
                 self._fill(first + end, first + right)
-            to = k.let("to", offset(self.woven, (first + begin) * 4))
-            self._weave(plane, to, size, const(0), w.width * w.channels % 16 > 0)
+            to = k.let("to", offset(self.woven, (first + begin) * self.layer.unit))
+            if self.layer.halves and plane == self.layer.planes - 1:
+                self._weave_last(to, size, (const(0), const(w.left), width))
+            else:
+                self._weave(plane, to, size, const(0), w.width * w.channels % 16 > 0)
         self._sums()
         return k
 
     def _fill(self, first: Expr, last: Expr) -> None:
-        """Words of padding, and up to three more."""
-        k = self.k
+        """Lanes of padding, and up to a vector's rest more."""
+        k, lanes = self.k, self.layer.lanes
+        zeros: Expr = self._zeros
+        if self.layer.halves:
+            zeros = Bitcast(zeros, HALVES)
+        with k.loop("at", last, first, lanes, rolled=True) as at:
+            k.store(self.words, at, zeros)
+
+    @property
+    def _zeros(self) -> Var:
+        """Words of padding."""
         if not hasattr(self, "zeros"):
             zero = self.layer.x_zero & 0xFF
             word = int.from_bytes(bytes([zero] * 4), "little", signed=True)
-            value = k.arg("x_zeros", word)
-            self.zeros = k.let("zeros", LANES(value, value, value, value))
-        with k.loop("at", last, first, 4, rolled=True) as at:
-            k.store(self.words, at, self.zeros)
+            value = self.k.arg("x_zeros", word)
+            self.zeros = self.k.let("zeros", LANES(value, value, value, value))
+        return self.zeros
 
     def _weave(
         self, plane: int, to: Expr, size: Expr, begin: Expr, ragged: bool
     ) -> None:
-        """The bytes of four rows side by side, from `begin` on: a word for each pixel
-        and channel; ragged: the last vector reaches back."""
-        k, w = self.k, self.layer.window
+        """The bytes of four rows side by side, or of two, from `begin` on: a lane for
+        each pixel and channel; ragged: the last vector reaches back."""
+        k, w, unit = self.k, self.layer.window, self.layer.unit
         rows = [
             k.row(f"row{ky}", self.dilation_h * ky + 1, INT8)
-            for ky in range(SIDE * plane, min(SIDE * (plane + 1), w.kernel_h))
+            for ky in range(unit * plane, min(unit * (plane + 1), w.kernel_h))
         ]
 
         def zip_at(at: Expr) -> None:
@@ -103,13 +136,58 @@ class Writer:
                 k.let(f"v{ky}", bytes_at(row, begin + at))
                 for ky, row in enumerate(rows)
             ]
-            values += values[:1] * (SIDE - len(values))
-            k.store(to, at * 4, ZIP4(*values))
+            values += values[:1] * (unit - len(values))
+            zipped = ZIP2(*values) if self.layer.halves else ZIP4(*values)
+            k.store(to, at * unit, zipped)
 
         with k.loop("at", size - 15, 0, 16, rolled=True) as at:
             zip_at(at)
         if ragged:
             zip_at(k.let("last", size - 16))
+
+    def _weave_last(self, to: Expr, size: Expr, where: tuple[Expr, Expr, Expr]) -> None:
+        """The last row, which is alone: of each pixel, or of every other one, its byte
+        and that of its right neighbour. What reaches beyond a pixel is written again.
+
+        where  where the row begins, columns of padding before it, and its pixels
+        """
+        (begin, left, pixels), channels = where, self.channels
+        k, w, padded = self.k, self.layer.window, self.padded
+        apart = w.stride_w == 2
+        row = k.row("row_alone", self.dilation_h * (w.kernel_h - 1) + 1, INT8)
+        zeros = k.let("padding", Bitcast(self._zeros, BYTES)) if any(padded) else None
+        odd = padded[0] % 2
+        if zeros is not None and padded[0] and (odd or not apart):
+            count = minimum(left, 1) * channels
+            with k.loop("at", count, 0, 16, rolled=True) as at:
+                value = k.let("v", bytes_at(row, begin + at))
+                k.store(to, (at - channels) * 2, ZIP2(zeros, value))
+        if self.layer.meets_right:
+            with k.loop("back", channels, 0, 16, rolled=True) as back:
+                at = k.let("at", size - 16 - back)
+                value = k.let("v", bytes_at(row, begin + at))
+                beside = value if zeros is None or not padded[1] else zeros
+                k.store(to, at * 2, ZIP2(value, beside))
+
+        def zip_at(at: Expr) -> None:
+            here = k.let("v", bytes_at(row, begin + at))
+            beside = k.let("beside", bytes_at(row, begin + at + channels))
+            k.store(to, at * 2, ZIP2(here, beside))
+
+        if not apart:
+            whole = k.let("pairs", size - channels)
+            with k.loop("at", whole - 15, 0, 16, rolled=True) as at:
+                zip_at(at)
+            if self.layer.exact or (w.width - 1) * w.channels % 16:
+                zip_at(k.let("last", whole - 16))
+            return
+        first = minimum(left, 1) if odd else const(0)
+        with k.loop("pixel", pixels - 1, first, 2, rolled=True) as ox:
+            start = k.let("start", ox * channels)
+            with k.loop("at", channels, 0, 16, rolled=True) as at:
+                if w.channels % 16:
+                    at = minimum(at, channels - 16)
+                zip_at(k.let("from", start + at))
 
     def _sums(self) -> None:
         """The sums of the row, in a function of their own."""
@@ -137,8 +215,7 @@ class Writer:
 
     def _row(self, given: dict[str, Var]) -> None:
         k, channels = self.k, given["channels"]
-        step = k.let("step", given.get("gap", channels) * 4)
-        offsets = self._offsets(given.get("plane", const(0)), step)
+        offsets = window_offsets(k, self.layer, given)
         if self.layer.channels_outside:
             with self._channels(given) as (c, w, ends):
                 for n, x, y in self._columns(given, c):
@@ -148,14 +225,6 @@ class Writer:
             with self._channels(given) as (c, w, ends):
                 here = offset(y, c)
                 self._four(n, (offset(x, c), w, offsets), ends, (here, channels))
-
-    def _offsets(self, plane: Expr, step: Expr) -> list[Var]:
-        """Bytes from a window's first word to all others."""
-        if self.layer.planes > 1:
-            plane = self.k.let("plane_bytes", plane * 4)
-        words = [plane * p + step * column for p, column in self.layer.words]
-        fours = [words[i : i + SIDE] for i in range(0, len(words), SIDE)]
-        return [self.k.let("offsets", LANES(*four)) for four in fours]
 
     @contextmanager
     def _channels(self, given: dict[str, Var]) -> Iterator[tuple[Expr, Var, Var]]:
@@ -221,10 +290,10 @@ class Writer:
         for c in range(SIDE):
             totals: list[Expr] = [const(0)] * n
             for step, four in enumerate(offsets):
-                values = k.let("values", gathered_bytes(offset(x, c), four))
+                values = k.let("values", gathered(layer, offset(x, c), four))
                 for i in range(n):
                     at = 16 * (layer.steps * c + step)
-                    at += 4 * (layer.lead - i * layer.window.stride_w)
+                    at += layer.unit * (layer.lead - i * layer.apart)
                     dot = DOT16(totals[i], values, bytes_at(w, at))
                     totals[i] = k.let(f"acc{i}", dot)
             for four_sums, total in zip(sums, totals, strict=True):

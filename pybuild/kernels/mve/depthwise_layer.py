@@ -14,7 +14,8 @@ from pybuild.kernels.mve.pixel_epilogue import pixel_key
 PIXELS = 4  # of a channel, in one vector
 SIDE = 4  # rows in a word, columns in a vector
 _SHORTEST = 6  # row of which eight pixels are summed together
-_FURTHEST = 32767  # bytes from a pixel that is stored to another
+_FURTHEST = 32767  # bytes from a pixel that is stored to another; halves to gather
+_VECTOR = 16  # bytes
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,53 @@ class Layer:
         return max(w.kernel_h, w.kernel_w) > SIDE or w.dilation_w > 1
 
     @property
+    def halves(self) -> bool:
+        """Rows are woven in twos: a pixel of a channel is a half of a word, and of the
+        last row, which is alone, a pixel and that on its right. So a vector holds two
+        windows of 3x3 that slide by two, and 5x5 is two of them and not three."""
+        w = self.window
+        if w.kernel_h % 2 == 0 or w.dilation_w > 1 or w.stride_w > 2:
+            return False
+        if (w.width - 1) * w.channels < _VECTOR or w.channels < self._least_channels:
+            return False
+        planes, columns = (w.kernel_h + 1) // 2, w.left + w.width + w.right + 2
+        reach = (planes - 1) * columns + w.kernel_w + SIDE * w.stride_w
+        if reach * w.channels > _FURTHEST:
+            return False
+        if (w.kernel_h, w.kernel_w) == (3, 3):
+            return w.stride_w == 2 and w.out_width > 1
+        if not self.wide or (w.kernel_w == 2 * SIDE - 1 and w.kernel_h > SIDE):
+            return False
+        words = -(-w.kernel_h // SIDE) * w.kernel_w
+        halves = w.kernel_h // 2 * w.kernel_w + (w.kernel_w + 1) // 2
+        return -(-halves // 8) < -(-words // 4)
+
+    @property
+    def _least_channels(self) -> int:
+        """A row that is alone is woven pixel by pixel, if it slides by two."""
+        return _VECTOR if self.window.stride_w == 2 or self.exact else 1
+
+    @property
+    def lanes(self) -> int:
+        """Words, or halves of words, in a vector."""
+        return 2 * SIDE if self.halves else SIDE
+
+    @property
+    def unit(self) -> int:
+        """Bytes of a lane: rows in it."""
+        return _VECTOR // self.lanes
+
+    @property
     def planes(self) -> int:
-        """Woven rows, each of four rows or what is left."""
-        return -(-self.window.kernel_h // SIDE)
+        """Woven rows, each of four rows, or two, or what is left."""
+        return -(-self.window.kernel_h // self.unit)
 
     @property
     def words(self) -> tuple[tuple[int, int], ...]:
-        """(plane, column) of each word of a window; the last vector is filled up, or
+        """(plane, column) of each lane of a window; the last vector is filled up, or
         two of each plane that have a column in common."""
+        if self.halves:
+            return self._halves
         if not self.wide:
             last = self.window.kernel_w if self.alone else SIDE
             return tuple((0, column if column < last else 0) for column in range(SIDE))
@@ -54,6 +94,23 @@ class Layer:
             return tuple((p, at + i) for p, at in pairs for i in range(SIDE))
         words = [(plane, x) for plane in range(self.planes) for x in columns]
         return (*words, *[(0, 0)] * (-len(words) % SIDE))
+
+    @property
+    def _halves(self) -> tuple[tuple[int, int], ...]:
+        """As `words`; of 3x3 those of the window that slides by two are three lanes
+        behind those of the first."""
+        columns, last = range(self.window.kernel_w), self.planes - 1
+        if not self.wide:
+            both = ((0, 0), (1, 0), (0, 1), (0, 2), (1, 2), (0, 3), (0, 4), (1, 4))
+            return both if self.together > 1 else (*both[:5], *both[:1] * 3)
+        words = [(plane, x) for plane in range(last) for x in columns]
+        words += [(last, x) for x in columns[::2]]
+        return (*words, *[(0, 0)] * (-len(words) % self.lanes))
+
+    @property
+    def apart(self) -> int:
+        """Lanes from the weights of a window to those of the next in its vector."""
+        return 3 if self.halves else self.window.stride_w
 
     @property
     def alone(self) -> bool:
@@ -70,7 +127,7 @@ class Layer:
     @property
     def steps(self) -> int:
         """Vectors of a window."""
-        return len(self.words) // SIDE
+        return len(self.words) // self.lanes
 
     @property
     def together(self) -> int:
@@ -78,18 +135,23 @@ class Layer:
         w = self.window
         if self.wide:
             return 1
+        if self.halves:
+            return min(2, w.out_width)
         return min((SIDE - w.kernel_w) // w.stride_w + 1, w.out_width)
 
     @property
     def lead(self) -> int:
-        """Columns of zeros before the weights of a channel."""
-        return (self.together - 1) * self.window.stride_w
+        """Lanes of zeros before the weights of a channel."""
+        return (self.together - 1) * self.apart
 
     @property
     def columns(self) -> int:
         """Of the woven row, padding included, and what a vector reads behind."""
         w = self.window
         last = (w.out_width - 1) * w.stride_w
+        if self.halves:
+            behind = 2 * (self.singles % self.together)
+            return max(w.left + w.width, last + w.kernel_w + behind)
         full = self.lead + w.kernel_w == SIDE and SIDE % self.together == 0
         if self.alone or (self.exact and full and w.out_width % self.together == 0):
             return max(w.left + w.width, w.columns)
@@ -144,12 +206,12 @@ class Layer:
 
     @property
     def scratch(self) -> int:
-        """Bytes: a word for each column and channel; fills may end a vector later."""
-        return 4 * self.planes * self.plane + 16
+        """Bytes: a lane for each column and channel; fills may end a vector later."""
+        return self.unit * self.planes * self.plane + _VECTOR
 
     @property
     def plane(self) -> int:
-        """Words of a woven row."""
+        """Lanes of a woven row."""
         return self.columns * self.window.channels
 
     @property
@@ -162,9 +224,24 @@ class Layer:
             "left" if w.left else "",
             "right" if w.right else "",
             "overlapping" if w.width * w.channels % 16 else "",
+            self._sparse_key,
             self.sum_key,
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def meets_right(self) -> bool:
+        """Of a last row that is alone, the last pixel has a half of its own."""
+        w = self.window
+        return self.exact or w.stride_w == 1 or (w.left + w.width) % 2 > 0
+
+    @property
+    def _sparse_key(self) -> str:
+        w = self.window
+        if not self.halves:
+            return ""
+        ragged = "ragged" if w.channels % _VECTOR else ""
+        return "_".join(p for p in ("last" * self.meets_right, ragged) if p)
 
     @property
     def doc(self) -> str:
@@ -173,9 +250,17 @@ class Layer:
         gaps = ", with gaps between taps" if w.dilated else ""
         return told(
             f"depthwise convolution, int8, int32 sums: {w.kernel_h} rows{gaps}",
-            "the rows under the window are woven, a word of four rows for each pixel "
-            "and channel; then the sums of the whole row",
+            f"the rows under the window are woven, {self._woven} for each pixel and "
+            "channel; then the sums of the whole row",
             self.epilogue.words,
+        )
+
+    @property
+    def _woven(self) -> str:
+        if not self.halves:
+            return "a word of four rows"
+        return (
+            "a half of a word of two rows, or of the last one and its right neighbour"
         )
 
     @property
@@ -190,10 +275,11 @@ class Layer:
         if self.fours:
             first += "four pixels of a channel at a time, "
             order = "the rest" if self.singles else ""
+        lanes = "eight halves of words" if self.halves else "four words"
         ways = f"four channels of {many} at a time, {order}" if self.singles else ""
         return (
             f"Sums of woven rows: {first}{ways}; a vector "
-            f"is four words, {self.steps} of them a window."
+            f"is {lanes}, {self.steps} of them a window."
         )
 
     @property
@@ -206,6 +292,7 @@ class Layer:
             "apart" if w.dilation_w > 1 else "",
             f"{self.together}by{w.stride_w}",
             f"alone{w.kernel_w}" if self.alone else "",
+            "halves" if self.halves else "",
             self._eights_key,
             ("fours" if w.out_width >= PIXELS else "threes") if self.fours else "",
             "overlapped" if self.overlapped else "",

@@ -56,7 +56,7 @@ def _fills_vectors(row: Window, piece: Layer) -> bool:
     columns = piece.window.columns
     last = (row.out_width - piece.window.out_width) * row.stride_w - row.left
     inside = min(columns - row.left, row.width - last, columns, row.width)
-    return inside * row.channels >= _VECTOR
+    return (inside - piece.halves) * row.channels >= _VECTOR
 
 
 @once
@@ -71,6 +71,7 @@ def _name(pieces: Pieces) -> str:
         pieces.layer.name,
         "pieces",
         "left" if row.left else "",
+        "even" if pieces.layer.halves and row.left % 2 == 0 else "",
         "right" if row.right else "",
         "rest" if row.out_width % pieces.layer.window.out_width else "",
     )
@@ -83,6 +84,7 @@ class _PiecesWriter(Writer):
     def __init__(self, pieces: Pieces) -> None:
         super().__init__(pieces.layer, _name(pieces))
         self.row = pieces.row
+        self.padded = pieces.row.left, pieces.row.right
 
     def write(self) -> Builder:
         k, w, row = self.k, self.layer.window, self.row
@@ -115,5 +117,8 @@ class _PiecesWriter(Writer):
                 self._fill(at, at + begin)
             if row.right:
                 self._fill(at + begin + size, at + columns * self.channels)
-            to = k.let("woven_to", offset(self.woven, (at + begin) * 4))
-            self._weave(plane, to, size, source, row.channels % _VECTOR > 0)
+            to = k.let("woven_to", offset(self.woven, (at + begin) * self.layer.unit))
+            if self.layer.halves and plane == self.layer.planes - 1:
+                self._weave_last(to, size, (source, first - start, end - first))
+            else:
+                self._weave(plane, to, size, source, row.channels % _VECTOR > 0)

@@ -7,11 +7,18 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pybuild.ir.loop import Bitcast, Expr, Var, const, minimum, offset
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.vector_packs import FOURTH, LANE, LANES_NOW, PLACES8
+from pybuild.kernels.base.vector_packs import (
+    FOURTH,
+    LANE,
+    LANES8,
+    LANES_NOW,
+    PLACES8,
+    gathered_halves,
+)
 from pybuild.kernels.base.vectors import DOT16, LANES, WORDS, bytes_at, gathered_bytes
 from pybuild.kernels.mve.depthwise_layer import PIXELS, Layer
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
@@ -19,6 +26,37 @@ from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 _WORD = 4  # bytes
 # in which channels are packed: of each pixel they come to lie in order
 _PAIRS = ((0, 2), (1, 3))
+
+
+def gathered(layer: Layer, x: Expr, places: Expr) -> Expr:
+    """The lanes of a window, as bytes."""
+    return gathered_halves(x, places) if layer.halves else gathered_bytes(x, places)
+
+
+def window_offsets(
+    k: Builder, layer: Layer, given: Mapping[str, Var], starts: Sequence[int] = (0,)
+) -> list[Var]:
+    """From a window's first lane to all of its others, a vector for each eight or four
+    of them: of halves lanes, of words bytes. Of each of `starts`, in pixels."""
+    channels, size = given["channels"], 1 if layer.halves else _WORD
+    step = given.get("gap", channels) * size
+    step = step if isinstance(step, Var) else k.let("step", step)
+    plane: Expr = const(0)
+    if layer.planes > 1:
+        plane = given["plane"]
+        if size > 1:
+            plane = k.let("plane_bytes", plane * size)
+    pixel: Expr = const(0)
+    if len(starts) > 1:
+        pixel = channels * (size * layer.window.stride_w)
+    lanes = [plane * p + step * column for p, column in layer.words]
+    made = []
+    for start in starts:
+        here = [pixel * start + lane for lane in lanes]
+        for i in range(0, len(here), layer.lanes):
+            some = here[i : i + layer.lanes]
+            made.append(LANES8(*some) if layer.halves else LANES(*some))
+    return [k.let("offsets", vector) for vector in made]
 
 
 class PixelSums:
@@ -32,7 +70,6 @@ class PixelSums:
         self, k: Builder, layer: Layer, given: Mapping[str, Var], finish: PixelFinish
     ) -> None:
         self.k, self.layer, self.given, self.finish = k, layer, given, finish
-        self.pixel = given["channels"] * (_WORD * layer.window.stride_w)
         self.count = min(PIXELS, layer.window.out_width)
 
     def write(self) -> None:
@@ -116,22 +153,14 @@ class PixelSums:
                     k.assign(ends, offset(ends, self.finish.size))
 
     def _offsets(self) -> list[Var]:
-        """Bytes from where four windows begin to the words of one, a vector each; where
-        a window is one vector, of each of the four that is loaded."""
-        k, layer, given = self.k, self.layer, self.given
-        step = k.let("step", given.get("gap", given["channels"]) * _WORD)
-        plane: Expr = const(0)
-        if layer.planes > 1:
-            plane = k.let("plane_bytes", given["plane"] * _WORD)
-        words = [plane * p + step * column for p, column in layer.words]
-        fours = [words[i : i + 4] for i in range(0, len(words), 4)]
-        if layer.halved:
-            fours = fours[:2]
+        """As `window_offsets`; where a window is one vector, of each of the four that
+        is loaded."""
+        layer = self.layer
+        starts = [0]
         if layer.steps == 1:
-            first = self.pixel if layer.together < self.count else const(0)
-            starts = range(0, self.count, layer.together)
-            fours = [[first * n + word for word in words] for n in starts]
-        return [k.let("offsets", LANES(*four)) for four in fours]
+            starts = list(range(0, self.count, layer.together))
+        found = window_offsets(self.k, layer, self.given, starts)
+        return found[:2] if layer.halved else found
 
     def _four(self, where: tuple[Expr, Var, list[Var]], ends: Var, y: Expr) -> None:
         """Four channels of four pixels."""
@@ -157,9 +186,9 @@ class PixelSums:
     def _weights(self, w: Var, c: int) -> list[Var]:
         """Those of one of four channels, of each window that lies in a vector."""
         k, layer = self.k, self.layer
-        places = [layer.lead - i * layer.window.stride_w for i in range(layer.together)]
+        places = [layer.lead - i * layer.apart for i in range(layer.together)]
         return [
-            k.let("weights", bytes_at(w, 16 * c + _WORD * place)) for place in places
+            k.let("weights", bytes_at(w, 16 * c + layer.unit * at)) for at in places
         ]
 
     def _short_sums(
@@ -168,7 +197,7 @@ class PixelSums:
         """Of windows of one vector."""
         k, sums = self.k, list[Expr]()
         for four in offsets:
-            values = k.let("values", gathered_bytes(x, four))
+            values = k.let("values", gathered(self.layer, x, four))
             for weight in weights[: self.count - len(sums)]:
                 sums.append(k.let("acc", DOT16(const(0), values, weight)))
         return sums
@@ -188,7 +217,7 @@ class PixelSums:
             for i in range(self.count):
                 if len(froms) == i:
                     froms.append(k.let("from", offset(x, half + step * i + c)))
-                values = gathered_bytes(froms[i], four)
+                values = gathered(layer, froms[i], four)
                 sums[i] = k.let(f"acc{i}", DOT16(sums[i], values, weights))
         return sums
 
