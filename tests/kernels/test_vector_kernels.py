@@ -40,6 +40,8 @@ from tests.kernels.vector_layers import OPERATORS, OTHERS, layer
 
 CORE = TARGETS["cortex-m55"]
 SEEDS = range(18)
+# of rows woven in twos
+_ENDS = ("left", "right", "last", "ragged", "pieces", "pieces_left_even", "rest")
 
 
 def _jobs(seeds: range, optimise: str = "balanced") -> list[Job]:
@@ -100,10 +102,10 @@ def test_rows_in_halves_equal_numpy(tmp_path: Path) -> None:
             name = offer.func.name if offer.func else ""
             if "_halves" in name:
                 jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
-                forms |= {f for f in ("left", "right", "last", "ragged") if f in name}
+                forms |= {f for f in _ENDS if f in name}
                 forms |= set(re.findall("(?:1by1|1by2|2by2)_halves", name))
     assert len(jobs) > 40 and forms == {
-        "left", "right", "last", "ragged", "1by1_halves", "1by2_halves", "2by2_halves",
+        *_ENDS, "1by1_halves", "1by2_halves", "2by2_halves",
     }  # fmt: skip
     _check(jobs, run_llvm(jobs))
     _check(jobs[::3], run_c(jobs[::3], tmp_path))

@@ -2,6 +2,7 @@
 
 _PHASES = "pybuild/passes/phases.py"
 _TEST = "tests/passes/test_phases.py"
+_HALVES = "tests/kernels/test_vector_kernels.py -k halves"
 
 FIELD = (
     (
@@ -122,6 +123,34 @@ FIELD = (
         "minimum(pixel, count - w.out_width)",
         "minimum(pixel, count - 1)",
         "tests/kernels/test_vector_kernels.py -k pieces",
+    ),
+    (
+        "the second of two windows that slide by two",
+        "pybuild/kernels/mve/depthwise_layer.py",
+        "return 3 if self.halves",
+        "return 2 if self.halves",
+        _HALVES,
+    ),
+    (
+        "what is on the right of a last row that is alone",
+        "pybuild/kernels/mve/depthwise_code.py",
+        "beside = value if zeros is None or not padded[1] else zeros",
+        "beside = value",
+        _HALVES,
+    ),
+    (
+        "what is on the left of a last row that is alone",
+        "pybuild/kernels/mve/depthwise_code.py",
+        "k.store(to, (at - channels) * 2, ZIP2(zeros, value))",
+        "k.store(to, (at - channels) * 2, ZIP2(value, zeros))",
+        _HALVES,
+    ),
+    (
+        "the weights of a last row that is alone",
+        "pybuild/kernels/mve/depthwise.py",
+        "two = weights[-1, x : x + 2]",
+        "two = weights[-1, x : x + 1]",
+        _HALVES,
     ),
     (
         "kernels that spare bytes where memory is short",

@@ -123,9 +123,9 @@ PAIRED = (
     ),
     (
         "the columns of a wide depthwise window on vectors",
-        "pybuild/kernels/mve/depthwise_code.py",
-        "words = [plane * p + step * column for",
-        "words = [plane * p + step * min(column, 6) for",
+        "pybuild/kernels/mve/depthwise_pixels.py",
+        "lanes = [plane * p + step * column for",
+        "lanes = [plane * p + step * min(column, 6) for",
         _LAYERS,
     ),
     (

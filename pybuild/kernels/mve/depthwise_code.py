@@ -22,6 +22,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import (
+    ALL16,
     BYTES,
     DOT16,
     HALVES,
@@ -131,12 +132,16 @@ class Writer:
             for ky in range(unit * plane, min(unit * (plane + 1), w.kernel_h))
         ]
 
+        blank = []
+        if len(rows) < unit:  # bytes of no weight
+            blank = [k.let("blank", ALL16(const(0)))] * (unit - len(rows))
+
         def zip_at(at: Expr) -> None:
             values = [
                 k.let(f"v{ky}", bytes_at(row, begin + at))
                 for ky, row in enumerate(rows)
             ]
-            values += values[:1] * (unit - len(values))
+            values += blank
             zipped = ZIP2(*values) if self.layer.halves else ZIP4(*values)
             k.store(to, at * unit, zipped)
 

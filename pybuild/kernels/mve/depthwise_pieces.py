@@ -71,7 +71,7 @@ def _name(pieces: Pieces) -> str:
         pieces.layer.name,
         "pieces",
         "left" if row.left else "",
-        "even" if pieces.layer.halves and row.left % 2 == 0 else "",
+        "even" if pieces.layer.halves and row.left and row.left % 2 == 0 else "",
         "right" if row.right else "",
         "rest" if row.out_width % pieces.layer.window.out_width else "",
     )
