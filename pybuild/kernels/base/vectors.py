@@ -6,6 +6,7 @@ Their C is in crt/vector.h and crt/lanes.h: Cortex-M55's instructions, or loops.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pybuild.ir.loop import (
     INT8,
@@ -183,6 +184,13 @@ GATHER4 = Intrin(
     feature="mve",
     llvm="llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32",
     trail=(32, 0, 0),
+)
+# the same of words that are never written
+_KNOWN = Var("from", PointerType(INT32))
+GATHER_KNOWN4 = replace(
+    GATHER4,
+    params=(_KNOWN, _V),
+    result=Lanes(tuple(load(_KNOWN, Lane(_V, i) >> 2) for i in range(4))),
 )
 # first bytes of four rows, second bytes, ...; it can only be stored
 ZIP4 = Intrin(

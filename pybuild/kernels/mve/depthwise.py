@@ -93,8 +93,8 @@ def candidates(
     made += [(kernel_of_pieces(one), one.layer) for one in pieces_of(layer)]
     found = []
     for k, one in made:
-        blocks = in_blocks(w.channels, 4) if one.singles else np.arange(w.channels)
-        ends = table(epilogue, sums.bias, blocks, turned=one.singles > 0)
+        blocks = in_blocks(w.channels, 4) if one.turned else np.arange(w.channels)
+        ends = table(epilogue, sums.bias, blocks, turned=one.turned)
         found.append(_offer(k, one, w, (pack(one, weights), ends), rows, calls))
     return found
 

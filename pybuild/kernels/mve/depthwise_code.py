@@ -25,6 +25,7 @@ from pybuild.kernels.base.vectors import (
     ALL16,
     BYTES,
     DOT16,
+    GATHER_KNOWN4,
     HALVES,
     LANES,
     ZIP2,
@@ -73,7 +74,7 @@ class Writer:
         if w.dilation_w > 1:
             self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
         if layer.in_pixels:
-            self.pixel_finish = PixelFinish(k, layer.epilogue, layer.singles > 0)
+            self.pixel_finish = PixelFinish(k, layer.epilogue, layer.turned)
         if layer.singles:
             self.finish = finish_of(k, layer.epilogue)
 
@@ -221,6 +222,9 @@ class Writer:
     def _row(self, given: dict[str, Var]) -> None:
         k, channels = self.k, given["channels"]
         offsets = window_offsets(k, self.layer, given)
+        if not self.layer.turned:
+            size = size_of(self.layer.epilogue)
+            self.fourth = k.let("fourth", LANES(0, size, 2 * size, 3 * size))
         if self.layer.channels_outside:
             with self._channels(given) as (c, w, ends):
                 for n, x, y in self._columns(given, c):
@@ -239,6 +243,9 @@ class Writer:
         with k.loop("channel", channels, 0, SIDE, rolled=True) as c:
             if self.layer.window.channels % SIDE:
                 c = k.let("first", minimum(c, channels - SIDE))
+                if not self.layer.turned:
+                    of_each = size_of(self.layer.epilogue) // SIDE
+                    k.assign(ends, offset(given["epilogue"], c * of_each))
             yield c, k.let("w", offset(given["weights"], c * size)), ends
             k.assign(ends, offset(ends, size_of(self.layer.epilogue)))
 
@@ -252,7 +259,7 @@ class Writer:
         k, n, w = self.k, self.layer.together, self.layer.window
         channels, width = given["channels"], given["out_width"]
         begin: Expr = const(0)
-        if self.layer.fours:
+        if self.layer.in_pixels:
             n = min(n, self.layer.singles)
             begin = k.let("begin", width - self.layer.singles)
             at = k.let("at", begin * channels)
@@ -264,7 +271,9 @@ class Writer:
         left = self.layer.singles % n
         whole: Expr = width
         if left:
-            whole = k.let("whole", width - (left if self.layer.fours else width % n))
+            whole = k.let(
+                "whole", width - (left if self.layer.in_pixels else width % n)
+            )
         ways: list[tuple[int, Expr, Expr]] = [(n, begin, whole)]
         if left:
             ways.append((1, whole, width))
@@ -284,9 +293,16 @@ class Writer:
         """Four channels of n pixels."""
         y, channels = to
         for i, four in enumerate(self._dots(n, *where)):
-            numbers = numbers_of(self.layer.epilogue, ends)
+            numbers = self._numbers(ends)
             value = self.finish.narrow(LANES(*four), numbers)
             self.k.store(offset(y, channels * i), 0, value)
+
+    def _numbers(self, ends: Var) -> list[Expr]:
+        """What four channels end with."""
+        if self.layer.turned:
+            return numbers_of(self.layer.epilogue, ends)
+        count = size_of(self.layer.epilogue) // SIDE
+        return [GATHER_KNOWN4(offset(ends, i), self.fourth) for i in range(count)]
 
     def _dots(self, n: int, x: Expr, w: Var, offsets: list[Var]) -> list[list[Expr]]:
         """The sums of four channels, of each of n pixels."""

@@ -166,15 +166,13 @@ class Layer:
         if self.steps > 1 or width < _SHORTEST or most > _FURTHEST:
             return 0
         rest = width % (2 * PIXELS)
-        if width < 4 * PIXELS and rest in (1, 2):
-            return 0  # one by one they take less
         return width - rest if 1 <= rest <= PIXELS < width - rest else width
 
     @property
     def fours(self) -> bool:
         """Four pixels of a channel are summed together, or three that are all."""
         if self.eights:
-            return self.eights < self.window.out_width
+            return self.window.out_width - self.eights >= PIXELS - 1
         return self.window.out_width >= PIXELS - (self.steps > 1)
 
     @property
@@ -193,10 +191,16 @@ class Layer:
         """Pixels behind all fours, whose channels are summed together."""
         width = self.window.out_width
         if self.eights:
-            return 0
+            return 0 if self.fours else width - self.eights
         if not self.fours:
             return width
         return 0 if self.overlapped or width < PIXELS else width % PIXELS
+
+    @property
+    def turned(self) -> bool:
+        """What ends sums is a table of vectors, of four channels; else channel by
+        channel."""
+        return self.singles > 0 and not self.eights
 
     @property
     def channels_outside(self) -> bool:
@@ -274,6 +278,7 @@ class Layer:
             first = "eight pixels of a channel at a time, "
         if self.fours:
             first += "four pixels of a channel at a time, "
+        if self.in_pixels:
             order = "the rest" if self.singles else ""
         lanes = "eight halves of words" if self.halves else "four words"
         ways = f"four channels of {many} at a time, {order}" if self.singles else ""
@@ -296,7 +301,7 @@ class Layer:
             self._eights_key,
             ("fours" if w.out_width >= PIXELS else "threes") if self.fours else "",
             "overlapped" if self.overlapped else "",
-            str(self.singles) if self.fours and self.singles else "",
+            str(self.singles) if self.in_pixels and self.singles else "",
             "rest" if not self.in_pixels and w.out_width % self.together else "",
             "odd" if w.channels % 4 else "",
             pixel_key(self.epilogue) if self.in_pixels else self.epilogue.key,

@@ -96,7 +96,9 @@ class PixelSums:
         if layer.eights < 2 * PIXELS:
             second = k.let("second", channels * (width - PIXELS))
         places = k.let("places", PLACES8(channels, second))
-        count = width - width % (2 * PIXELS) if layer.fours else width
+        count: Expr = width
+        if layer.eights < layer.window.out_width:
+            count = width - width % (2 * PIXELS)
         with k.loop("ox", count, 0, 2 * PIXELS, rolled=True) as ox:
             if layer.eights % (2 * PIXELS) and layer.eights > 2 * PIXELS:
                 ox = k.let("pixel", minimum(ox, width - 2 * PIXELS))
