@@ -9,6 +9,27 @@
 
 CRT_C_BODIES
 
+/* Eight numbers of 16 bits. */
+CRT_INLINE crt_int16x8 crt_lanes8(int32_t a, int32_t b, int32_t c, int32_t d,
+                                  int32_t e, int32_t f, int32_t g, int32_t h)
+{
+    const int16_t all[8] = {(int16_t)a, (int16_t)b, (int16_t)c, (int16_t)d,
+                            (int16_t)e, (int16_t)f, (int16_t)g, (int16_t)h};
+    return crt_load_int16x8(all);
+}
+
+/* The same bits as bytes. */
+CRT_INLINE crt_int8x16 crt_int16x8_as_int8x16(crt_int16x8 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vreinterpretq_s8_s16(v);
+#else
+    crt_int8x16 bytes;
+    CRT_COPY(&bytes, &v, sizeof bytes);
+    return bytes;
+#endif
+}
+
 /* m, m, n, n */
 CRT_INLINE crt_int32x4 crt_twos4(int32_t m, int32_t n)
 {
