@@ -188,10 +188,10 @@ def candidates(
     best = min(able, key=lambda one: cost(one, window.out_channels), default=None)
     if best is None:
         return []
-    fives = [replace(best, fives=True)] if best.may_be_fives else []
+    whole = [replace(best, turn=best.exact_turn)] if best.exact_turn else []
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
     found = []
-    for one in (*fives, best, *_smaller(best)):
+    for one in (*whole, best, *_smaller(best)):
         if isinstance(epilogue, Affine) and not one.lone:
             one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)

@@ -15,7 +15,8 @@ from pybuild.kernels.epilogues.affine_end import is_usual, kind, row_words
 from pybuild.kernels.epilogues.exact import Exact
 
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
-_FIVE = 5
+_UNUSUAL = (6, 5, 7)  # where those have so many more of zeros, as a share
+_ZEROS = 0.03
 WRITTEN_OUT = 15  # bytes of a window's row, at most; 16 are shared with more
 SUMS = 4  # pairs of output sums that the registers hold
 _SHORT = 8  # pixels: of longer rows one left over is a small part
@@ -28,7 +29,8 @@ class Layer:
     """A convolution as its kernel sees it; `pixels` of a row are done together.
 
     direct  of a pointwise one: bytes are widened as they are read, each time again
-    fives   pairs of taps are done in turns of five
+    turn    pairs of taps of a turn, where the usual ones would have some of zeros; 0:
+            as usual
     runs    of turns, after each of which sums of two channels in one are told apart:
             all in one could leave 32 bits
     apart   words hold taps of one channel, as where it is alone: weights are -128
@@ -39,17 +41,19 @@ class Layer:
     x_zero: int
     pixels: int = PIXELS
     direct: bool = False
-    fives: bool = False
+    turn: int = 0
     runs: int = 1
     apart: bool = False
 
     @property
-    def may_be_fives(self) -> bool:
-        """Other turns would have some of zeros, these have none: a window of 3x3 of 3
-        channels is 15 pairs."""
+    def exact_turn(self) -> int:
+        """Pairs of taps of a turn that leaves none over, where the usual ones would do
+        much for nothing: a window of 3x3 of 3 channels is 15 pairs, one of 60 channels
+        30. 0: none does."""
         pairs = len(self.lanes) // 2
-        even = any(pairs % u == 0 for u in UNROLLED)
-        return not (even or pairs % _FIVE or self.window.pointwise)
+        if -pairs % UNROLLED[-1] <= _ZEROS * pairs:
+            return 0
+        return next((u for u in _UNUSUAL if pairs % u == 0), 0)
 
     @property
     def may_be_direct(self) -> bool:
@@ -149,8 +153,8 @@ class Layer:
     @property
     def unrolled(self) -> int:
         """Pairs of taps in one turn: the largest that leaves none over."""
-        if self.fives:
-            return _FIVE
+        if self.turn:
+            return self.turn
         pairs = len(self.lanes) // 2
         return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
 

@@ -141,4 +141,11 @@ PROVEN = (
         "return 8",
         _ONE.format("cortex-m55"),
     ),
+    (
+        "how many pairs of taps a turn leaves over",
+        "pybuild/kernels/layers/conv.py",
+        "return next((u for u in _UNUSUAL if pairs % u == 0), 0)",
+        "return _UNUSUAL[0]",
+        "tests/kernels/dsp/test_exact_turns.py::test_by_llvm_and_c",
+    ),
 )
