@@ -33,14 +33,16 @@ SINGLE = {
     "crt_whole": "dsp",
 }
 # what operations take on a Cortex-M4 or, on vectors, on a Cortex-M55, where that is not
-# one instruction; of two that are gathered one needs an address of its own
+# one instruction; of two that are gathered one needs an address of its own, beside two
+# sums that are packed a vector is loaded again, or a constant
 INSTRUCTIONS = {
     "crt_gather4": 1.5,
     "crt_whole": 2, "crt_whole_even": 2, "crt_quotient4": 4,
     "crt_steps_away4": 4, "crt_steps_even4": 4, "crt_real4": 2,
     "crt_twice4": 5, "crt_twice_down4": 4, "crt_twice_all4": 3, "crt_twice_up_all4": 2,
     "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 3,
-    "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3, "crt_twos4": 2,
+    "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3,
+    "crt_twos4": 2, "crt_odd4": 2,
 }  # fmt: skip
 # numbers of turns that functions are given
 _TURNS = ("turns", "window_rows")

@@ -92,4 +92,10 @@ CRT_INLINE float crt_float_in_order(float x)
     return x;
 }
 
+/* Of a loop from 0 to `count`, `step` a turn. */
+CRT_INLINE int32_t crt_turns(int32_t count, int32_t step)
+{
+    return count > 0 ? (count + step - 1) / step : 0;
+}
+
 #endif

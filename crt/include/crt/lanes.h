@@ -205,6 +205,38 @@ CRT_INLINE crt_int32x4 crt_narrow4(crt_int32x4 v, int32_t shift, int32_t low,
 #endif
 }
 
+/* m in the first lane, n in the third; of the others nothing is said. */
+CRT_INLINE crt_int32x4 crt_twos4(int32_t m, int32_t n)
+{
+#if defined(CRT_MVE_ASM)
+    crt_int32x4 v;
+    __asm__ volatile("vmov %q0[2], %q0[0], %1, %2"
+                     : "=w"(v), "+&r"(m)
+                     : "r"(n));
+    return v;
+#elif defined(__ARM_FEATURE_MVE)
+    crt_int32x4 v = vuninitializedq_s32();
+    return vsetq_lane_s32(n, vsetq_lane_s32(m, v, 0), 2);
+#else
+    return crt_lanes(m, m, n, n);
+#endif
+}
+
+/* v, its second and its fourth lane replaced. */
+CRT_INLINE crt_int32x4 crt_odd4(crt_int32x4 v, int32_t m, int32_t n)
+{
+#if defined(CRT_MVE_ASM)
+    __asm__("vmov %q0[3], %q0[1], %1, %2" : "+w"(v), "+&r"(m) : "r"(n));
+    return v;
+#elif defined(__ARM_FEATURE_MVE)
+    return vsetq_lane_s32(n, vsetq_lane_s32(m, v, 1), 3);
+#else
+    v.lane[1] = m;
+    v.lane[3] = n;
+    return v;
+#endif
+}
+
 CRT_C_BODIES_END
 
 #endif

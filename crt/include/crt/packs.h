@@ -30,36 +30,6 @@ CRT_INLINE crt_int8x16 crt_int16x8_as_int8x16(crt_int16x8 v)
 #endif
 }
 
-/* m, m, n, n */
-CRT_INLINE crt_int32x4 crt_twos4(int32_t m, int32_t n)
-{
-#if defined(CRT_MVE_ASM)
-    crt_int32x4 v;
-    __asm__ volatile(
-        "vmov %q0[2], %q0[0], %1, %2\n\tvmov %q0[3], %q0[1], %1, %2"
-        : "=&w"(v), "+&r"(m)
-        : "r"(n));
-    return v;
-#else
-    return crt_lanes(m, m, n, n);
-#endif
-}
-
-/* v, its second and its fourth lane replaced. */
-CRT_INLINE crt_int32x4 crt_odd4(crt_int32x4 v, int32_t m, int32_t n)
-{
-#if defined(CRT_MVE_ASM)
-    __asm__("vmov %q0[3], %q0[1], %1, %2" : "+w"(v), "+&r"(m) : "r"(n));
-    return v;
-#elif defined(__ARM_FEATURE_MVE)
-    return vsetq_lane_s32(n, vsetq_lane_s32(m, v, 1), 3);
-#else
-    v.lane[1] = m;
-    v.lane[3] = n;
-    return v;
-#endif
-}
-
 /* v and u, in turns, each held within int16. */
 CRT_INLINE crt_int16x8 crt_pack8(crt_int32x4 v, crt_int32x4 u)
 {
@@ -93,17 +63,42 @@ CRT_INLINE crt_int16x8 crt_int32x4_as_int16x8(crt_int32x4 v)
 #endif
 }
 
+CRT_INLINE crt_int32x4 crt_int16x8_as_int32x4(crt_int16x8 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vreinterpretq_s32_s16(v);
+#else
+    crt_int32x4 words;
+    CRT_COPY(&words, &v, sizeof words);
+    return words;
+#endif
+}
+
+#if defined(__ARM_FEATURE_MVE)
+/* v >> n, n from 1 to 16; gcc's own takes a number in a register. */
+CRT_INLINE crt_int32x4 crt_right4(crt_int32x4 v, int32_t n)
+{
+#if defined(CRT_MVE_ASM)
+    if (__builtin_constant_p(n)) {
+        __asm__("vshr.s32 %q0, %q0, %1" : "+w"(v) : "i"(n));
+        return v;
+    }
+#endif
+    return vshlq_r_s32(v, -n);
+}
+#endif
+
 /* Of each two lanes the first is v >> n, held within int16; of the others
  * nothing is said. Then x, of each two lanes the second replaced by the same.
  * Not VQSHRN: of that the GNU assembler of 2022 makes VQRSHRN, which rounds. */
 CRT_INLINE crt_int16x8 crt_shifted_even8(crt_int32x4 v, int32_t n)
 {
 #if defined(CRT_MVE_ASM)
-    v = vshlq_r_s32(v, -n);
+    v = crt_right4(v, n);
     __asm__("vqmovnb.s32 %q0, %q0" : "+w"(v));
     return vreinterpretq_s16_s32(v);
 #elif defined(__ARM_FEATURE_MVE)
-    return vqmovnbq_s32(vreinterpretq_s16_s32(v), vshlq_r_s32(v, -n));
+    return vqmovnbq_s32(vreinterpretq_s16_s32(v), crt_right4(v, n));
 #else
     crt_int16x8 x = crt_int32x4_as_int16x8(v);
     for (int i = 0; i < 4; i++) {
@@ -117,7 +112,7 @@ CRT_INLINE crt_int16x8 crt_shifted_even8(crt_int32x4 v, int32_t n)
 CRT_INLINE crt_int16x8 crt_shifted_odd8(crt_int16x8 x, crt_int32x4 v, int32_t n)
 {
 #if defined(__ARM_FEATURE_MVE)
-    return vqmovntq_s32(x, vshlq_r_s32(v, -n));
+    return vqmovntq_s32(x, crt_right4(v, n));
 #else
     for (int i = 0; i < 4; i++) {
         int32_t value = crt_max_int32(v.lane[i] >> n, INT16_MIN);

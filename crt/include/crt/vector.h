@@ -34,6 +34,10 @@ CRT_C_BODIES
  * volatile stays in the order in which it is written. */
 #if defined(__ARM_FEATURE_MVE) && defined(CRT_ASM) && !defined(__clang__)
 #define CRT_MVE_ASM 1
+/* Pieces of assembly that take nearly all registers. */
+#if defined(__OPTIMIZE__)
+#define CRT_MVE_BLOCKS 1
+#endif
 #endif
 
 CRT_INLINE crt_int8x16 crt_load_int8x16(const int8_t *from)

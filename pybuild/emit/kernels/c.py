@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from pybuild.dtype import DType
+from pybuild.emit.kernels.block_text import block_lines
+from pybuild.emit.kernels.c_blocks import Block, in_blocks
 from pybuild.emit.kernels.misra import tag
 from pybuild.ir.loop import (
     Assign,
@@ -225,7 +227,15 @@ def _assign(var: Var, value: Expr, depth: int) -> list[str]:
 
 
 def _lines(body: tuple[Stmt, ...], depth: int) -> list[str]:
-    return [line for stmt in body for line in statement(stmt, depth)]
+    lines: list[str] = []
+    for one in in_blocks(body):
+        if isinstance(one, Block):
+            whole = (one.loop,) if one.loop else one.body
+            plain = [line for stmt in whole for line in statement(stmt, depth)]
+            lines += block_lines(one, depth, plain, expression)
+        else:
+            lines += statement(one, depth)
+    return lines
 
 
 def _wrapped(line: str, depth: int) -> list[str]:

@@ -143,6 +143,11 @@ define internal <16 x i8> @crt_pack16(<8 x i16> %a, <8 x i16> %b)
 {_packed("<16 x i8>", "<8 x i16>", "v16i8.v8i16")}
   ret <16 x i8> %r
 }}
+define internal <4 x i32> @crt_twos4(i32 %m, i32 %n) alwaysinline nounwind {{
+  %o = insertelement <4 x i32> poison, i32 %m, i32 0
+  %r = insertelement <4 x i32> %o, i32 %n, i32 2
+  ret <4 x i32> %r
+}}
 define internal <4 x i32> @crt_odd4(<4 x i32> %v, i32 %m, i32 %n)
     alwaysinline nounwind {{
   %o = insertelement <4 x i32> %v, i32 %m, i32 1

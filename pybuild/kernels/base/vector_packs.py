@@ -50,14 +50,15 @@ _X, _Y = Var("x", HALVES), Var("y", HALVES)
 # LANES, before whatever is written behind it: four sums are all that registers hold
 LANES_NOW = replace(LANES, name="crt_lanes_now", ordered=True, feature="mve")
 _M, _N = Var("m", INT32), Var("n", INT32)
-# m, m, n, n, before whatever is written behind it; v, its second and fourth lane
-# replaced
+# m in the first lane, n in the third, of the others nothing is said, before whatever is
+# written behind it; v, its second and fourth lane replaced
 TWOS4 = Intrin(
     "crt_twos4",
     (_M, _N),
     Lanes((_M, _M, _N, _N)),
     c="crt_twos4({0}, {1})",
     feature="mve",
+    llvm="crt_twos4",
     ordered=True,
 )
 ODD4 = Intrin(

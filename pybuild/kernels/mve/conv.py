@@ -36,7 +36,7 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as vectors: four channels, of these those of each pass, then
     steps, then channels."""
     lie = f"of each {layer.together} output channels, "
-    lie += "the first and the third, then the others, " * layer.threes
+    lie += "the first and the third, then the others, " * (len(layer.passes) > 1)
     lie += f"of each {layer.step} taps: channels"
     return Packed.later("weights", lie, _arranged, layer, kernels)
 

@@ -20,9 +20,8 @@ from pybuild.ir.loop import (
     wide,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
-from pybuild.kernels.base.vector_packs import ODD4, TWOS4
+from pybuild.kernels.base.vector_packs import ODD4, PLACES8, TWOS4
 from pybuild.kernels.base.vectors import BYTES, DOT8, DOT16, HALVES
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
@@ -32,9 +31,6 @@ from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.conv_patches import Patches
 from pybuild.kernels.mve.epilogue import Ending, VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
-
-HELD = 4  # vectors of pixels that stay in registers
-_REACH = 128  # bytes behind a pointer that a load of a vector reaches
 
 
 @once
@@ -227,27 +223,28 @@ class _Writer(Patches):
             k.let("w", given["weights"]),
             k.let("next_epilogue", given["epilogue"]),
         )
-        sources = [k.let("source", given["x"]) if self._is_read_anew else given["x"]]
+        sources = [given["x"]]
         for name in ("second", "third")[: pixels - 1]:
             sources.append(k.let(name, offset(sources[-1], given["pitch"])))
         known: dict[int, list[Var]] = {}
-        if layer.steps * pixels <= HELD:
+        if layer.held:
             known = {s: self._vectors(s, sources, given) for s in range(layer.steps)}
+        places = None
+        if layer.paired and pixels > 1:
+            places = k.let("places", PLACES8(1, out_channels))
         with k.loop("channel", channels, 0, layer.together) as channel:
             at = channel
             if layer.group_outputs % layer.together:
                 at = k.let("first", minimum(channel, channels - 4))
             found: Sequence[list[Var]] | Sequence[Var]
-            if layer.threes:
-                found = self._in_passes(sources, given, w)
+            if len(layer.passes) > 1:
+                found = self._in_passes(sources, known, given, w)
             else:
                 starts = self._starts(ends)
-                if not known:
-                    self._read_anew(sources)
                 found = self._sums(starts, sources, known, given, w)
             ending = Ending(k, self.finish, ends, self.elem)
-            for p in range(pixels):
-                ending.store(found[p], offset(given["y"], at + out_channels * p))
+            y = [offset(given["y"], at + out_channels * p) for p in range(pixels)]
+            ending.store(found, y, places if pixels > 1 else None)
             k.assign(ends, offset(ends, layer.end_words))
 
     def _sums(
@@ -270,39 +267,27 @@ class _Writer(Patches):
             self._loop(sums, sources, given, w)
             return sums
         for s in range(layer.steps):
-            if s and layer.step * len(starts) * s % _REACH == 0:
-                self._read_anew([w])
             values = known.get(s) or self._vectors(s, sources, given)
             self._multiply(sums, values, w)
         return sums
 
     def _in_passes(
-        self, sources: list[Var], given: dict[str, Var], w: Var
+        self,
+        sources: list[Var],
+        known: dict[int, list[Var]],
+        given: dict[str, Var],
+        w: Var,
     ) -> list[Var]:
         """The same, two channels and two, as a vector of each pixel."""
         fours = list[Var]()
         for _ in self.layer.passes:
-            self._read_anew([*sources, *([w] if fours else [])])
-            sums = self._sums([const(0)] * 2, sources, {}, given, w)
+            sums = self._sums([const(0)] * 2, sources, known, given, w)
             if not fours:
                 fours = [self.k.let(f"four{p}", TWOS4(*s)) for p, s in enumerate(sums)]
             else:
                 for four, pair in zip(fours, sums, strict=True):
                     self.k.assign(four, ODD4(four, *pair))
         return fours
-
-    @property
-    def _is_read_anew(self) -> bool:
-        """Steps that are written out read at the same places for each block."""
-        return self.layer.written_out and self.layer.steps > 1
-
-    def _read_anew(self, sources: list[Var]) -> None:
-        """gcc would keep the address of each of their vectors, on the stack, and of
-        weights that no load reaches compute each."""
-        if self._is_read_anew:
-            none = self.k.let("none", IN_ORDER(0))
-            for x in sources:
-                self.k.assign(x, offset(x, none))
 
     def _starts(self, ends: Expr) -> list[Expr]:
         """What the sums of a block begin with."""
@@ -344,14 +329,8 @@ class _Writer(Patches):
             self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
 
     def _moving(self, sources: list[Var]) -> list[Var]:
-        """A pointer of each pixel. gcc would move one of them, and add what is between
-        pixels for each vector: where few are loaded that is less."""
-        k = self.k
-        found = [k.let("from0", sources[0])]
-        for p, x in enumerate(sources[1:], 1):
-            begin = offset(x, IN_ORDER(0)) if self.layer.moves else x
-            found.append(k.let(f"from{p}", begin))
-        return found
+        """A pointer of each pixel."""
+        return [self.k.let(f"from{p}", x) for p, x in enumerate(sources)]
 
     def _steps(
         self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var

@@ -18,8 +18,9 @@ from pybuild.kernels.mve.exact import Exact
 VECTOR = 16  # bytes
 HALF = 8  # that are widened where a window ends with so many or fewer
 WRITTEN_OUT = 4  # steps, at most
+_FAR = 1 << 15  # bytes that a half reaches
+_HELD = 4  # vectors of pixels that stay in registers
 _TURNS = (4, 3)  # steps
-_FEW_TURNS = 2  # of the loop over vectors
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,27 @@ class Layer:
     def passes(self) -> tuple[tuple[int, ...], ...]:
         """Output channels of a block that are summed together: of two passes they come
         to lie in each second lane."""
-        if self.threes:
+        if self.threes or self.by_twos:
             return (0, 2), (1, 3)
         return (tuple(range(self.together)),)
+
+    @property
+    def held(self) -> bool:
+        """Vectors of pixels stay in registers while all channels are summed."""
+        return self.steps * self.pixels <= _HELD
+
+    @property
+    def by_twos(self) -> bool:
+        """Two pixels are done two channels and two, too: nothing is loaded again."""
+        vectors = isinstance(self.epilogue, Exact | Affine) and not self.run_steps
+        return vectors and self.held and self.pixels == 2 and self.together == 4
+
+    @property
+    def paired(self) -> bool:
+        """The values of two pixels are stored by one instruction."""
+        vectors = isinstance(self.epilogue, Exact | Affine) and self.together == 4
+        near = self.window.out_channels < _FAR
+        return vectors and self.elem is DType.INT8 and near
 
     @property
     def written_out(self) -> bool:
@@ -219,7 +238,7 @@ class Layer:
             f"{kind}, {self.elem.value}, int{64 if self.run_steps else 32} sums: "
             f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
-            f"time{', two and two' * self.threes}, {self.step} taps a vector"
+            f"time{', two and two' * (len(self.passes) > 1)}, {self.step} taps a vector"
             f"{', at last eight' * self.half}; weights "
             "forward, once for these pixels",
             self.epilogue.words,
@@ -234,14 +253,6 @@ class Layer:
         )
 
     @property
-    def moves(self) -> bool:
-        """A pointer of each pixel moves by itself: in many turns of several vectors."""
-        few = self.steps <= _FEW_TURNS * self.turn
-        return (
-            self.elem is DType.INT8 and self.turn > 1 and not (few or self.written_out)
-        )
-
-    @property
     def dot_key(self) -> str:
         """What distinguishes the code of the sums of two layers."""
         odd = self.group_outputs % self.together
@@ -250,7 +261,6 @@ class Layer:
             f"of{self.together}" if self.together < 4 else "",
             f"by{self.steps}" if self.written_out else "",
             self._turn_key,
-            "moving" if self.moves else "",
             "threes" if self.threes else "",
             "half" if self.half else "",
             "tail" if self.tail else "",

@@ -10,17 +10,25 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import Const, Expr, Var, cast, const, offset
+from pybuild.ir.loop import Bitcast, Const, Expr, Var, cast, const, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.vector_packs import (
+    BYTE8,
+    HOLD8,
+    SHIFTED_EVEN8,
+    SHIFTED_ODD8,
+)
 from pybuild.kernels.base.vector_rounds import LANE
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,
+    HALVES,
     LANES,
     MULHI4,
     NARROW4,
     SCALE4,
+    WORDS,
     words_at,
 )
 from pybuild.kernels.epilogues.affine import Affine, affine, with_one_factor
@@ -125,15 +133,39 @@ class VectorFinish:
         inner.high = params.get("high", self.high)
         return inner
 
-    def narrow(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
-        """The values of four sums; `numbers`: the table's vectors of these channels."""
+    def scaled(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
+        """What four sums are scaled to, not yet shifted nor held; `numbers`: the
+        table's vectors of these channels."""
         value = SCALE4(sums, numbers[0])
         one = self.epilogue.joint is not None
         factor = ALL4(self.factor) if one else numbers[1]
         value = MULHI4(value, factor)
-        if self.epilogue.base:
-            value = ADD4(value, self.base)
+        return ADD4(value, self.base) if self.epilogue.base else value
+
+    def narrow(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
+        """The values of four sums."""
+        return self.held(self.scaled(sums, numbers))
+
+    def held(self, value: Expr) -> Expr:
+        """The values of four that are scaled."""
         return NARROW4(value, self.epilogue.shift, self.low, self.high)
+
+    def alone(self, one: Var) -> Expr:
+        """The same, whose low bytes are to be stored."""
+        return Bitcast(self._low_bytes(self._even(one)), WORDS)
+
+    def paired(self, one: Var, other: Var) -> Expr:
+        """The values of two fours, in turns: bytes, in halves."""
+        halves = SHIFTED_ODD8(self._even(one), other, const(self.epilogue.shift))
+        return self._low_bytes(halves)
+
+    def _even(self, one: Var) -> Expr:
+        return SHIFTED_EVEN8(Bitcast(one, HALVES), one, const(self.epilogue.shift))
+
+    def _low_bytes(self, halves: Expr) -> Expr:
+        if not self.epilogue.clamped:
+            return BYTE8(halves)
+        return HOLD8(halves, self.low, self.high)
 
 
 class Ending:
@@ -154,30 +186,54 @@ class Ending:
             # an Affine's first is summed to: loaded again, it is no copy
             self.numbers = [k.let("number", one) for one in self.numbers]
 
-    def store(self, sums: list[Var] | Var, y: Expr) -> None:
-        """Stores the values of a pixel; sums: also as a vector."""
-        k, finish, ends = self.k, self.finish, self.ends
-        if isinstance(sums, Var):
-            assert isinstance(finish, VectorFinish | ExactFinish)
-            k.store(y, 0, finish.narrow(sums, self.numbers))
+    def store(
+        self, pixels: Sequence[list[Var] | Var], y: list[Expr], places: Var | None
+    ) -> None:
+        """Stores the values of some pixels, each at its `y`; places: of two pixels,
+        from where the first lies; None: each is stored alone."""
+        if places is None:
+            for sums, to in zip(pixels, y, strict=True):
+                self._store_one(sums, to)
             return
+        k, finish = self.k, self.finish
+        assert isinstance(finish, VectorFinish | ExactFinish)
+        scaled = [k.let("scaled", self._scaled(sums)) for sums in pixels]
+        for p in range(0, len(scaled) - 1, 2):
+            k.store(y[p], places, finish.paired(*scaled[p : p + 2]))
+        if len(scaled) % 2:
+            k.store(y[-1], 0, finish.alone(scaled[-1]))
+
+    def _scaled(self, sums: list[Var] | Var) -> Expr:
+        finish = self.finish
+        assert isinstance(finish, VectorFinish | ExactFinish)
+        four: Expr
+        if isinstance(sums, Var):
+            four = sums
+        else:
+            four = LANES(*(sums + sums[-1:] * (4 - len(sums))))
+        return finish.scaled(four, self.numbers)
+
+    def _store_one(self, sums: list[Var] | Var, y: Expr) -> None:
+        k, finish, ends = self.k, self.finish, self.ends
         if isinstance(finish, Bound16):
+            assert isinstance(sums, list)
             for c, total in enumerate(sums):
                 at = finish.epilogue.size * c
                 row = finish.row(k, ends, at)
                 finish.store(k, [(total, y, c)], row, offset(ends, at))
             return
-        if not isinstance(finish, ScalarFinish):
-            four = LANES(*(sums + sums[-1:] * (4 - len(sums))))
-            value = finish.narrow(four, self.numbers)
-            if len(sums) == 4:
-                k.store(y, 0, value)
-                return
-            made = k.let("made", value)
-            for c, lane in enumerate(LANE[: len(sums)]):
-                k.store(y, c, cast(lane(made), self.elem))
+        if isinstance(finish, ScalarFinish):
+            assert isinstance(sums, list)
+            size = columns(finish.epilogue)
+            for c, total in enumerate(sums):
+                row = finish.row(k, ends, size * c)
+                k.store(y, c, finish.narrow(k, total, row))
             return
-        size = columns(finish.epilogue)
-        for c, total in enumerate(sums):
-            row = finish.row(k, ends, size * c)
-            k.store(y, c, finish.narrow(k, total, row))
+        value = finish.held(self._scaled(sums))
+        count = 4 if isinstance(sums, Var) else len(sums)
+        if count == 4:
+            k.store(y, 0, value)
+            return
+        made = k.let("made", value)
+        for c, lane in enumerate(LANE[:count]):
+            k.store(y, c, cast(lane(made), self.elem))

@@ -17,6 +17,7 @@ from pybuild.dtype import Array, Ints
 from pybuild.ir.loop import Expr, Var
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.vector_packs import BYTE8, HOLD8, MORE8, PACK8
 from pybuild.kernels.base.vector_rounds import (
     ABOVE_BYTE4,
     ABOVE_FIVE4,
@@ -69,6 +70,11 @@ class Exact:
     elem: str = "int8"
     shifts: bool = False
     joined: int = 0
+
+    @property
+    def clamped(self) -> bool:
+        """Its limits are tighter than int8's own."""
+        return self.low > -128 or self.high < 127
 
     @property
     def lifted(self) -> bool:
@@ -206,24 +212,41 @@ class ExactFinish:
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
-    def narrow(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
-        """The values of four sums; `numbers`: the table's vectors of these channels."""
+    def scaled(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
+        """What four sums are scaled to, not yet held; `numbers`: the table's vectors of
+        these channels."""
         if self.epilogue.joined:
             joined, factor = numbers
             above = ABOVE_BYTE4 if self.epilogue.joined == BYTE else ABOVE_FIVE4
             total = above(sums, joined)
             if self.epilogue.joined == FIVE:
                 joined = FIVE_LOW4(joined)
-            return self._held(_DOWN[self.epilogue.rule](total, factor, joined))
+            return _DOWN[self.epilogue.rule](total, factor, joined)
         total = PLUS4(sums, numbers[0])
         given = [*numbers[1:]]
         if self.epilogue.rule == "even":
-            value: Expr = SCALED4(total, *given)
-        else:
-            if self.epilogue.lifted:
-                total = LIFT4(total, given.pop())
-            value = _RULES[self.epilogue.rule](total, *given)
-        return self._held(value)
+            return SCALED4(total, *given)
+        if self.epilogue.lifted:
+            total = LIFT4(total, given.pop())
+        return _RULES[self.epilogue.rule](total, *given)
 
-    def _held(self, value: Expr) -> Expr:
+    def narrow(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
+        """The values of four sums."""
+        return self.held(self.scaled(sums, numbers))
+
+    def held(self, value: Expr) -> Expr:
+        """The values of four that are scaled."""
         return HOLD4(value, *(self.bound[n] for n in ("lowest", "most", "y_zero")))
+
+    def alone(self, one: Var) -> Expr:
+        """The same, whose low bytes are to be stored."""
+        return self.held(one)
+
+    def paired(self, one: Var, other: Var) -> Expr:
+        """The values of two fours, in turns: bytes, in halves."""
+        low, high = (self.bound[n] for n in ("lowest", "most"))
+        zero = self.bound["y_zero"]
+        halves = MORE8(PACK8(one, other), zero)
+        if not self.epilogue.clamped:
+            return BYTE8(halves)
+        return HOLD8(halves, low + zero, high + zero)

@@ -86,20 +86,6 @@ PROVEN = (
         _RULES.format("test_cheap_ends_of_int16"),
     ),
     (
-        "weights that no load reaches from the pointer of their block",
-        "pybuild/kernels/mve/conv_code.py",
-        "[*sources, *([w] if fours else [])]",
-        "sources",
-        "tests/perf/test_any_layer.py -k keeps_up_with_llvm_on_vectors",
-    ),
-    (
-        "weights of one pass that no load reaches",
-        "pybuild/kernels/mve/conv_code.py",
-        "self._read_anew([w])",
-        "self._read_anew([])",
-        "tests/perf/test_any_layer.py -k keeps_up_with_llvm_on_vectors",
-    ),
-    (
         "windows that end with eight bytes",
         "pybuild/kernels/mve/conv_layer.py",
         "few = 0 < self.taps % VECTOR <= HALF",
