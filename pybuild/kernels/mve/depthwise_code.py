@@ -83,7 +83,7 @@ class Writer:
         begin: Expr = const(0)
         if w.left:
             begin = k.let("begin", k.arg("left", w.left) * self.channels)
-        width = k.arg("width", w.width)
+        width = k.arg("width", self.layer.inside)
         size = k.let("size", width * self.channels)
         end = right = begin + size
         if self.layer.window.right:
@@ -99,7 +99,9 @@ class Writer:
             if self.layer.halves and plane == self.layer.planes - 1:
                 self._weave_last(to, size, (const(0), const(w.left), width))
             else:
-                self._weave(plane, to, size, const(0), w.width * w.channels % 16 > 0)
+                self._weave(
+                    plane, to, size, const(0), self.layer.inside * w.channels % 16 > 0
+                )
         self._sums()
         return k
 
@@ -184,7 +186,7 @@ class Writer:
             whole = k.let("pairs", size - channels)
             with k.loop("at", whole - 15, 0, 16, rolled=True) as at:
                 zip_at(at)
-            if self.layer.exact or (w.width - 1) * w.channels % 16:
+            if self.layer.exact or (self.layer.inside - 1) * w.channels % 16:
                 zip_at(k.let("last", whole - 16))
             return
         first = minimum(left, 1) if odd else const(0)

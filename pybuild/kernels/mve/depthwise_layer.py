@@ -150,12 +150,17 @@ class Layer:
         w = self.window
         last = (w.out_width - 1) * w.stride_w
         if self.halves:
-            behind = 2 * (self.singles % self.together)
-            return max(w.left + w.width, last + w.kernel_w + behind)
+            return last + w.kernel_w + 2 * (self.singles % self.together)
         full = self.lead + w.kernel_w == SIDE and SIDE % self.together == 0
         if self.alone or (self.exact and full and w.out_width % self.together == 0):
             return max(w.left + w.width, w.columns)
         return max(w.left + w.width, last + (self.window.span if self.wide else SIDE))
+
+    @property
+    def inside(self) -> int:
+        """Columns of a row that are woven."""
+        w = self.window
+        return min(w.width, self.columns - w.left) if self.halves else w.width
 
     @property
     def eights(self) -> int:
@@ -227,7 +232,7 @@ class Layer:
             "dilated" if w.dilation_h > 1 else "",
             "left" if w.left else "",
             "right" if w.right else "",
-            "overlapping" if w.width * w.channels % 16 else "",
+            "overlapping" if self.inside * w.channels % 16 else "",
             self._sparse_key,
             self.sum_key,
         )
@@ -237,7 +242,7 @@ class Layer:
     def meets_right(self) -> bool:
         """Of a last row that is alone, the last pixel has a half of its own."""
         w = self.window
-        return self.exact or w.stride_w == 1 or (w.left + w.width) % 2 > 0
+        return self.exact or w.stride_w == 1 or (w.left + self.inside) % 2 > 0
 
     @property
     def _sparse_key(self) -> str:
