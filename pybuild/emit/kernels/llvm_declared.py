@@ -154,6 +154,15 @@ define internal <4 x i32> @crt_odd4(<4 x i32> %v, i32 %m, i32 %n)
   %r = insertelement <4 x i32> %o, i32 %n, i32 3
   ret <4 x i32> %r
 }}
+define internal <4 x i32> @crt_scale_kept4(<4 x i32> %v, i32 %n)
+    alwaysinline nounwind {{
+  %m = call <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32> splat (i32 65536),
+    <4 x i32> splat (i32 16777216), i32 0)
+  %p = mul <4 x i32> %v, %m
+{_all_of("i32 %n", "<4 x i32>", "s")}
+  %r = add <4 x i32> %p, %s
+  ret <4 x i32> %r
+}}
 define internal <8 x i16> @crt_byte8(<8 x i16> %x) alwaysinline nounwind {{
   %b = bitcast <8 x i16> %x to <16 x i8>
   %n = call <16 x i8> @llvm.arm.mve.vqmovn.v16i8.v8i16(<16 x i8> %b, <8 x i16> %x,

@@ -41,8 +41,8 @@ __all__ = [
     "BYTE8", "FOURTH", "GATHER8", "GATHER_HALVES4", "HEADER", "HOLD8", "LANE",
     "LANES8", "LANES_NOW", "MORE8", "NAMES", "ODD4", "ONCE_ALL4", "PACK8", "PACK16",
     "PLACES8",
-    "SCALE_ALL4", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4",
-    "TWOS4",
+    "SCALE_ALL4", "SCALE_KEPT4", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4",
+    "TWICE_UP_ALL4", "TWOS4",
 ]  # fmt: skip
 HEADER = "crt/packs.h"
 _V, _U = (Var(name, WORDS) for name in "vu")
@@ -126,6 +126,10 @@ SCALE_ALL4 = Intrin(
     (_V, _N),
     _V * Lanes((const(256),) * 4) + Lanes((_N,) * 4),
     c="crt_scale_all4({0}, {1})",
+)
+# the same in one instruction (VMLAS) and a vector of 256 that is kept
+SCALE_KEPT4 = replace(
+    SCALE_ALL4, name="crt_scale_kept4", feature="mve", llvm="crt_scale_kept4"
 )
 # x and y, in turns, each held within int8
 PACK16 = _intrin(
@@ -229,6 +233,8 @@ NAMES = frozenset(
     for one in (
         PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
         SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4, HOLD8, BYTE8, PLACES8, SCALE_ALL4,
+        SCALE_KEPT4,
+        SCALE_KEPT4,
         GATHER_HALVES4, GATHER8, LANES8,
     )
 )  # fmt: skip

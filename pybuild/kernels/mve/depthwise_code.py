@@ -74,7 +74,9 @@ class Writer:
         if w.dilation_w > 1:
             self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
         if layer.in_pixels:
-            self.pixel_finish = PixelFinish(k, layer.epilogue, layer.turned)
+            self.pixel_finish = PixelFinish(
+                k, layer.epilogue, layer.turned, layer.steps == 1
+            )
         if layer.singles:
             self.finish = finish_of(k, layer.epilogue)
 

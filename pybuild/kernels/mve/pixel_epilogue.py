@@ -16,6 +16,7 @@ from pybuild.kernels.base.vector_packs import (
     PACK8,
     PACK16,
     SCALE_ALL4,
+    SCALE_KEPT4,
     SHIFTED_EVEN8,
     SHIFTED_ODD8,
     TWICE_ALL4,
@@ -61,11 +62,14 @@ class PixelFinish:
     """The bound values of an Affine or an Exact inside a kernel being written.
 
     turned  the table is one of vectors, of four channels; else channel by channel
+    kept    there is a register for a vector that does not change
     """
 
-    def __init__(self, k: Builder, epilogue: Epilogue, turned: bool) -> None:
+    def __init__(
+        self, k: Builder, epilogue: Epilogue, turned: bool, kept: bool = True
+    ) -> None:
         self.epilogue, self.bound = epilogue, dict[str, Expr]()
-        self.turned = turned
+        self.turned, self.kept = turned, kept
         if isinstance(epilogue, Exact):
             self.bound["zero"] = k.arg("zero", epilogue.y_zero)
         elif epilogue.base:
@@ -87,7 +91,8 @@ class PixelFinish:
     def inside(self, params: Mapping[str, Var]) -> PixelFinish:
         """The same in a part that was given `values`."""
         inner = PixelFinish.__new__(PixelFinish)
-        inner.epilogue, inner.turned = self.epilogue, self.turned
+        inner.epilogue = self.epilogue
+        inner.turned, inner.kept = self.turned, self.kept
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
@@ -101,7 +106,8 @@ class PixelFinish:
         by `halves` nor held."""
         end = self.epilogue
         if not isinstance(end, Exact):
-            value: Expr = SCALE_ALL4(sums, numbers[0])
+            scale = SCALE_KEPT4 if self.kept else SCALE_ALL4
+            value: Expr = scale(sums, numbers[0])
             value = MULHI4(value, ALL4(numbers[1]))
             return ADD4(value, self.bound["base"]) if end.base else value
         if end.joined:
