@@ -40,7 +40,7 @@ REASONS = {
     "16 bits": "int16: its sums have 64 bits",
     "plain": "by the kernel for any core",
     "padding": "a third or more of the window stands on padding, and is computed",
-    "apart": "stride 2: a vector holds one window, a word no neighbours",
+    "apart": "stride 2: each column is woven or widened, and half of them shared",
     "taps": "weights of -128: a word holds two taps of one channel, not of two",
     "rule": "channels end by the rule itself, at some ten instructions each",
     "few inputs": "less than 300 products an output: its end is a good part of all",
