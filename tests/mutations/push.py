@@ -119,6 +119,20 @@ PUSHED = (
         _BYTES,
     ),
     (
+        "stages are tried until none could be cheaper",
+        "pybuild/plan/schedule/partition.py",
+        "if least > best[0] or",
+        "if best != (_NEVER, 0) or least > 0 or",
+        "tests/plan/test_row_cuts.py",
+    ),
+    (
+        "who waits for a band goes on after it",
+        "pybuild/plan/schedule/lock_step.py",
+        "if step != last:",
+        "if step == 0:",
+        "tests/plan/test_stages.py",
+    ),
+    (
         "the order that needs the fewest bytes",
         "pybuild/plan/choice.py",
         "if found < least:",

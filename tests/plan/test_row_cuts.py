@@ -67,6 +67,31 @@ def test_no_cuts_need_fewer_bytes_row_by_row(seed: int) -> None:
     assert least <= least_bytes(search.least(FREE))
 
 
+@pytest.mark.parametrize("seed", [3, 16, 24, 50, 72])
+def test_no_cuts_that_fit_are_faster(seed: int) -> None:
+    search = spent(seed)
+    counted, count = RowCuts(search, WORK), len(search.nodes)
+    least, _ = counted.least(FREE, still=False)
+    for limit in range(least, search.most + 4, max(4, (search.most - least) // 8)):
+        cost, found = counted.best(limit)
+        costs = {
+            (a, b): counted._cost(a, b, limit)
+            for a, b in itertools.combinations(range(count + 1), 2)
+            if b - a <= len(search.cuts.bases[a])
+        }
+        assert cost == fastest(costs, count) < float("inf")
+        ends = [cut.first for cut in found] + [count]
+        assert cost == sum(costs[cut] for cut in itertools.pairwise(ends))
+
+
+def fastest(costs: dict[tuple[int, int], float], count: int) -> float:
+    """Of every way from 0 to `count`, one by one."""
+    ways = [0.0]
+    for end in range(1, count + 1):
+        ways.append(min(ways[a] + c for (a, b), c in costs.items() if b == end))
+    return ways[count]
+
+
 def test_rows_save_what_whole_tensors_do_not() -> None:
     gains = []
     for seed in (3, 16, 24, 37, 50, 72):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
@@ -16,8 +17,7 @@ from pybuild.ops.shape import ASSIGN
 from pybuild.plan.buffers.views import concat_parts, slice_offset
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A tensor as bytes [at, at + bytes) of its group's root tensor."""
 
     root: str

@@ -85,17 +85,21 @@ class RowCuts:
 
     def best(self, limit: int) -> tuple[float, list[Cut]]:
         """The fastest stages in which at most `limit` bytes are alive."""
-        bases = self.cuts.bases
+        cuts = self.cuts
 
-        def ways(i: int) -> Iterator[tuple[int, float]]:
-            for end in range(i + 1, i + 1 + len(bases[i])):
-                fastest = self.cuts.fastest[i][end - i - 1]
-                if end == i + 1 or self.cuts.roomy[i][end - i - 1] > limit:
-                    fastest = self._cost(i, end, limit)
-                if self.cuts.nodes[end - 1][0].op != PUSH:
-                    yield end, fastest
+        def ways(end: int) -> Iterator[tuple[float, int]]:
+            if cuts.nodes[end - 1][0].op == PUSH:
+                return
+            for i in cuts.begins(end):
+                fastest = cuts.fastest[i][end - i - 1]
+                yield self._cost(i, end, limit) if i == end - 1 else fastest, i
 
-        cost, ends = shortest(len(self.cuts.nodes), ways)
+        def exact(first: int, end: int) -> float:
+            if end - first == 1 or cuts.roomy[first][end - first - 1] > limit:
+                return self._cost(first, end, limit)
+            return cuts.fastest[first][end - first - 1]
+
+        cost, ends = shortest(len(cuts.nodes), ways, exact)
         return cost, [Cut(a, self._chosen(a, b, limit)) for a, b in pairwise(ends)]
 
     def _cost(self, first: int, end: int, limit: int) -> float:

@@ -169,30 +169,32 @@ def band_times(bands: Sequence[int], links: Sequence[Link]) -> list[list[int]]:
         needs[reader].append((need[0], need[1], need[2], need[3], need[4]))
     now = 0
     for last in range(len(bands), 0, -1):
+        asked = [last]  # each waits for the one behind it
         while done[last] < bands[last - 1]:
-            step = _next(last, done, needs)
+            step = asked[-1]
+            maker = _lacking(step, done, needs[step])
+            if maker is not None:
+                asked.append(maker)
+                continue
             assert done[step] < bands[step - 1], "rows that no band makes"
             done[step] += 1
             times[step - 1].append(now)
             now += 1
+            if step != last:
+                asked.pop()  # all before it is as it was
     return times
 
 
-def _next(
-    step: int,
-    done: Sequence[int],
-    needs: Sequence[Sequence[tuple[int, int, int, int, int]]],
-) -> int:
-    """The step that lacks nothing for its next band, from one that is to go on."""
-    while True:
-        bands = done[step]
-        for maker, stride, ahead, rows, made in needs[step]:
-            need = bands * stride + ahead
-            if done[maker] * made < (need if need < rows else rows):
-                step = maker
-                break
-        else:
-            return step
+def _lacking(
+    step: int, done: Sequence[int], needs: Sequence[tuple[int, int, int, int, int]]
+) -> int | None:
+    """The first maker of rows that a step lacks for its next band."""
+    bands = done[step]
+    for maker, stride, ahead, rows, made in needs:
+        need = bands * stride + ahead
+        if done[maker] * made < (need if need < rows else rows):
+            return maker
+    return None
 
 
 # ---- how long rows live ------------------------------------------------------------

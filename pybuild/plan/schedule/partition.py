@@ -217,6 +217,12 @@ class Cuts:
         """Bytes of groups that are made before a node and read by it or later."""
         return self._begun[at] - self._ended[at + 1]
 
+    def begins(self, end: int) -> Iterator[int]:
+        """The nodes that a stage which ends before this one may begin with."""
+        for first in range(max(0, end - LONGEST), end):
+            if end - first <= len(self.bases[first]):
+                yield first
+
     # ---- the best cuts -------------------------------------------------------------
 
     @functools.cached_property
@@ -282,16 +288,15 @@ class Cuts:
         """The fastest stages in which at most `limit` bytes are alive."""
         pushed = [node.op == PUSH for node, _ in self.nodes]
 
-        def ways(i: int) -> Iterator[tuple[int, float]]:
-            known = self.tight[i], self.roomy[i], self.fastest[i]
-            for end, (least, enough, fastest) in enumerate(
-                zip(*known, strict=True), i + 1
-            ):
-                if least > limit:
+        def ways(end: int) -> Iterator[tuple[float, int]]:
+            for i in self.begins(end):
+                size = end - i - 1
+                if self.tight[i][size] > limit:
                     continue
-                if enough > limit or end == i + 1 or pushed[end - 1]:
+                fastest = self.fastest[i][size]
+                if self.roomy[i][size] > limit or not size or pushed[end - 1]:
                     fastest = self.cost(i, end, limit)
-                yield end, fastest
+                yield fastest, i
 
         cost, ends = shortest(len(self.nodes), ways)
         return cost, [self._cut(a, b, limit) for a, b in pairwise(ends)]
@@ -309,22 +314,27 @@ class Cuts:
 
 
 def shortest(
-    count: int, ways: Callable[[int], Iterable[tuple[int, float]]]
+    count: int,
+    ways: Callable[[int], Iterable[tuple[float, int]]],
+    exact: Callable[[int, int], float] | None = None,
 ) -> tuple[float, list[int]]:
     """What the cheapest stages of so many nodes cost, and where they end, from 0 on;
     (infinite, []): there are none.
 
-    ways  from a node on: where a stage may end, at which cost
+    ways   of a node that a stage ends before: at which cost it may begin with which
+    exact  what a stage costs, at least what `ways` says of it; asked of those that
+           could be the cheapest
     """
-    costs = [0.0] + [_NEVER] * count
-    came = [0] * (count + 1)
-    for i in range(count):
-        before = costs[i]
-        if before == _NEVER:
-            continue
-        for end, cost in ways(i):
-            if before + cost < costs[end]:
-                costs[end], came[end] = before + cost, i
+    costs, came = [0.0], [0]
+    for end in range(1, count + 1):
+        best = _NEVER, 0
+        for least, first in sorted((costs[i] + cost, i) for cost, i in ways(end)):
+            if least > best[0] or least == _NEVER:
+                break
+            spent = costs[first] + exact(first, end) if exact else least
+            best = min(best, (spent, first))
+        costs.append(best[0])
+        came.append(best[1])
     if costs[count] == _NEVER:
         return _NEVER, []
     ends = [count]
