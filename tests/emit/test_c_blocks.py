@@ -103,7 +103,9 @@ class _Random:
         held = [self._values(sources, s) for s in range(steps)]
         known = steps * self.pixels <= 4 and bool(self.chance.integers(2))
         fours: list[Var] = []
-        for _ in range(2):
+        single: list[list[Var]] = []
+        # of a third time the sums are stored one by one, behind what packs the others
+        for turn in range(3 if self.channels == 2 and self.pixels < 3 else 2):
             sums = self._sums()
             for step in range(steps):
                 values = held[step] if known else self._values(sources, step)
@@ -111,6 +113,8 @@ class _Random:
             if self.channels == 4:
                 for four in sums:
                     self._store(y, LANES(*four))
+            elif turn == 2:
+                single = sums
             elif not fours:
                 fours = [self.k.let("four", TWOS4(*pair)) for pair in sums]
             else:
@@ -118,6 +122,7 @@ class _Random:
                     self.k.assign(both, ODD4(both, *pair))
         for both in fours:
             self._store(y, both)
+        self._store_each(y, single)
 
     def _looped(self, sources: list[Var], w: Var, y: Var) -> None:
         k, sums, turn = self.k, self._sums(), 1 + int(self.chance.integers(3))
@@ -128,11 +133,13 @@ class _Random:
                 self._add(sums, self._values(moving, step), w)
             for x in moving:
                 k.assign(x, offset(x, self.lanes * turn))
-        for four in sums:
-            for total in four:
-                k.store(y, 0, total)
-                k.assign(y, offset(y, 1))
-                self.stored += 2
+        self._store_each(y, sums)
+
+    def _store_each(self, y: Var, sums: list[list[Var]]) -> None:
+        for total in (one for four in sums for one in four):
+            self.k.store(y, 0, total)
+            self.k.assign(y, offset(y, 1))
+            self.stored += 2
 
     def _store(self, y: Var, four: Expr) -> None:
         self.k.store(y, 0, four)
@@ -240,6 +247,23 @@ def test_a_vector_that_is_loaded_again_is_kept() -> None:
     text = c.inline_function(_piece(k.finish()))
     assembly = text.split("#else")[0]
     assert assembly.count("vldrb.8") == 2 and assembly.count("vmladav.s8") == 2
+
+
+def test_a_pointer_that_has_moved_loads_another_vector() -> None:
+    k = Builder("another")
+    y, x = k.row("y", 0, INT32, writable=True), k.row("x", 1, INT8)
+    with k.part("part", "sums", y=y, x=x) as (to, first):
+        at = k.let("at", first)
+        sums = [k.let("acc", const(0)) for _ in range(2)]
+        one = k.let("one", wide(at, 0, _BYTES16))
+        k.assign(sums[0], DOT16(sums[0], one, one))
+        k.assign(at, offset(at, 16))
+        other = k.let("other", wide(at, 0, _BYTES16))
+        k.assign(sums[1], DOT16(sums[1], other, other))
+        for i, total in enumerate(sums):
+            k.store(to, i, total + i32(load(at, i)))
+    assembly = c.inline_function(_piece(k.finish())).split("#else")[0]
+    assert assembly.count("vldrb.8") == 2
 
 
 def test_a_pointer_that_moves_without_a_load_is_no_block() -> None:

@@ -56,7 +56,7 @@ BLOCKS = (
         _STATEMENTS,
         "found[number] = Place(x, at)",
         "found[number] = Place(x, _size(x, index))",
-        _MEANT,
+        f"{_BLOCKS}::test_a_pointer_that_has_moved_loads_another_vector",
     ),
     (
         "a vector that is kept in a register that another needs",
