@@ -35,7 +35,7 @@ CRT_INLINE crt_int16x8 crt_pack8(crt_int32x4 v, crt_int32x4 u)
 {
 #if defined(CRT_MVE_ASM)
     /* gcc would keep a vector of nothing, and copy it */
-    __asm__("vqmovnb.s32 %q0, %q0\n\tvqmovnt.s32 %q0, %q1" : "+w"(v) : "w"(u));
+    __asm__("vqmovnb.s32 %q0, %q0\n\tvqmovnt.s32 %q0, %q1" : "+&w"(v) : "w"(u));
     return vreinterpretq_s16_s32(v);
 #elif defined(__ARM_FEATURE_MVE)
     return vqmovntq_s32(vqmovnbq_s32(vuninitializedq_s16(), v), u);
@@ -126,7 +126,7 @@ CRT_INLINE crt_int16x8 crt_shifted_odd8(crt_int16x8 x, crt_int32x4 v, int32_t n)
 CRT_INLINE crt_int8x16 crt_pack16(crt_int16x8 x, crt_int16x8 y)
 {
 #if defined(CRT_MVE_ASM)
-    __asm__("vqmovnb.s16 %q0, %q0\n\tvqmovnt.s16 %q0, %q1" : "+w"(x) : "w"(y));
+    __asm__("vqmovnb.s16 %q0, %q0\n\tvqmovnt.s16 %q0, %q1" : "+&w"(x) : "w"(y));
     return vreinterpretq_s8_s16(x);
 #elif defined(__ARM_FEATURE_MVE)
     return vqmovntq_s16(vqmovnbq_s16(vuninitializedq_s8(), x), y);

@@ -15,7 +15,8 @@ GUARD = "CRT_MVE_BLOCKS"  # of crt/vector.h
 class _Operand:
     """A variable that the assembly names.
 
-    kind  gcc's constraint, with what is done to it
+    kind  gcc's constraint, with what is done to it; what is written is so before all
+          is read: &, or a pointer that begins where another does would share with it
     type  the variable's, in C
     own   it is declared in the block, and read nowhere else
     """
@@ -50,7 +51,7 @@ def block_lines(
     lines, clobbers = [*made.lines], [*made.vectors.clobbered, "memory"]
     if block.loop is not None:
         inside.append(f"int32_t left = {_turns(block.loop, expression)};")
-        operands.append(_Operand("turns", "+r", "int32_t ", True))
+        operands.append(_Operand("turns", "+&r", "int32_t ", True))
         if len(made.sums) < SUMS:
             fixed["turns"] = "lr"
             lines = ["wls lr, %[turns], 2f\n1:", *lines, "le lr, 1b\n2:"]
@@ -90,7 +91,7 @@ def _sums(block: Block, made: Written) -> list[_Operand]:
     own = {s.var for s in block.body if isinstance(s, Let)} - block.after
     names = {var.name for var in own}
     return [
-        _Operand(name, ("=&" if fresh else "+") + "Te", "int32_t ", name in names)
+        _Operand(name, ("=&" if fresh else "+&") + "Te", "int32_t ", name in names)
         for name, fresh in made.sums.items()
     ]
 
@@ -99,14 +100,14 @@ def _vectors(block: Block, made: Written) -> list[_Operand]:
     words = "crt_int32x4 "
     return [
         *(_Operand(v.name, "=&w", words) for v in made.vectors.made),
-        *(_Operand(v.name, "+w", words) for v in made.changed),
+        *(_Operand(v.name, "+&w", words) for v in made.changed),
         *(_Operand(v.name, "w", "") for v in given_in(block)),
     ]
 
 
 def _pointers(made: Written) -> list[_Operand]:
     return [
-        _Operand(x.name, "+" * moved + ("l" if x in made.low else "r"), _type_of(x))
+        _Operand(x.name, "+&" * moved + ("l" if x in made.low else "r"), _type_of(x))
         for x, moved in made.pointers.items()
     ]
 

@@ -10,6 +10,13 @@ _VECTORS = "pybuild/emit/kernels/vector_registers.py"
 
 BLOCKS = (
     (
+        "a pointer that moves shares no register with one that stays",
+        _TEXT,
+        '"+&" * moved',
+        '"+" * moved',
+        _MEANT,
+    ),
+    (
         "turns of a loop in assembly",
         _TEXT,
         "crt_turns({count}, {loop.step})",
