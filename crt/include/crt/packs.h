@@ -79,7 +79,7 @@ CRT_INLINE crt_int32x4 crt_int16x8_as_int32x4(crt_int16x8 v)
 CRT_INLINE crt_int32x4 crt_right4(crt_int32x4 v, int32_t n)
 {
 #if defined(CRT_MVE_ASM)
-    if (__builtin_constant_p(n)) {
+    if (__builtin_constant_p(n) != 0) {
         __asm__("vshr.s32 %q0, %q0, %1" : "+w"(v) : "i"(n));
         return v;
     }
