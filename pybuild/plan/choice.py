@@ -150,7 +150,8 @@ class _Tries:
         """The plan that there is, or one with kernels that spare bytes."""
         found = (one for _, one in self._stages(self.ways.search, cost))
         # of whole tensors, too, such kernels take more
-        able = (one for one in found if self.times(one) <= cost * _SURE)
+        most = min(cost * _SURE, _MOST_COST_NARROW)
+        able = (one for one in found if self.times(one) <= most)
         return min([plan, *able], key=lambda one: one.arena_bytes)
 
     def is_large(self, plan: Plan) -> bool:

@@ -74,7 +74,6 @@ CRT_INLINE crt_int32x4 crt_int16x8_as_int32x4(crt_int16x8 v)
 #endif
 }
 
-#if defined(__ARM_FEATURE_MVE)
 /* v >> n, n from 1 to 16; gcc's own takes a number in a register. */
 CRT_INLINE crt_int32x4 crt_right4(crt_int32x4 v, int32_t n)
 {
@@ -84,9 +83,15 @@ CRT_INLINE crt_int32x4 crt_right4(crt_int32x4 v, int32_t n)
         return v;
     }
 #endif
+#if defined(__ARM_FEATURE_MVE)
     return vshlq_r_s32(v, -n);
-}
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] >>= n;
+    }
+    return v;
 #endif
+}
 
 /* Of each two lanes the first is v >> n, held within int16; of the others
  * nothing is said. Then x, of each two lanes the second replaced by the same.
