@@ -162,7 +162,7 @@ FIELD = (
     (
         "the price of kernels that spare bytes, without rows, too",
         "pybuild/plan/choice.py",
-        "able = (one for one in found if self.times(one) <= cost * _SURE)",
+        "able = (one for one in found if self.times(one) <= most)",
         "able = (one for one in found)",
         "tests/plan/test_price_of_rows.py -k alone",
     ),
