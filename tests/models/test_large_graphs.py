@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -39,8 +40,12 @@ def test_time_is_near_linear_in_nodes(small: int, factor: int) -> None:
     "count", [100, *(pytest.param(n, marks=pytest.mark.sweep) for n in (1000, 10000))]
 )
 def test_layers_that_all_differ_are_built_in_seconds(count: int) -> None:
+    """Of a machine that does nothing else: beside other processes of this run a second
+    of CPU does less."""
+    beside = 1.5 if "PYTEST_XDIST_WORKER" in os.environ else 1
     _, seconds, _ = verb("build", unlike_layers(count), "--target", SLOWEST)
-    assert seconds < SECONDS[count]
+    print(f"{seconds:.2f} s")
+    assert seconds < SECONDS[count] * beside
 
 
 @pytest.mark.parametrize("layers", [12, pytest.param(40, marks=pytest.mark.sweep)])
