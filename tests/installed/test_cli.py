@@ -382,7 +382,7 @@ def test_long_work_is_shown_on_a_terminal(
         monkeypatch.delenv(name, raising=False)
     with progress.working("counting") as update:
         update(1, 2)
-        time.sleep(0.5)
+        time.sleep(2)  # under load the first bar is long in coming
         update(2, 2)
     said = capsys.readouterr().err
     assert ("counting" in said) is (shown > 0)
