@@ -45,7 +45,7 @@ def block_lines(
     expression: Callable[[Expr], str],
 ) -> list[str]:
     """A block in C; `plain`: the lines of its statements."""
-    made = Written(block)
+    made = block.written
     operands = [*_sums(block, made), *_vectors(block, made), *_pointers(made)]
     fixed, inside = dict[str, str](), list[str]()
     lines, clobbers = [*made.lines], [*made.vectors.clobbered, "memory"]

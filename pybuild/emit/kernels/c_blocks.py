@@ -5,7 +5,8 @@ itself; which registers are needed is plain. The C of the same statements stands
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pybuild.emit.kernels.vector_registers import Place, VectorRegisters
@@ -67,6 +68,11 @@ class Block:
     loop: For | None = None
     zeros: frozenset[Var] = frozenset()
     after: frozenset[Var] = frozenset()
+
+    @functools.cached_property
+    def written(self) -> Written:
+        """Its instructions."""
+        return Written(self)
 
 
 def in_blocks(body: Sequence[Stmt]) -> list[Stmt | Block]:
@@ -156,7 +162,7 @@ def _packed(stmt: Stmt) -> Call | None:
 
 def _fits(block: Block) -> bool:
     """It has products, and registers for all that it needs."""
-    made = Written(block)
+    made = block.written
     if not made.fits or not made.pointers or not 2 <= len(made.sums) <= SUMS:
         return False
     return len(made.sums) + len(made.pointers) <= _REGISTERS and (
@@ -183,7 +189,8 @@ class Written:
         self._in: dict[Var, str] = {}  # of each sum the operand
         self._begun: set[Var] = set(block.zeros)
         self._idle: list[str] = []
-        self._moves = moves(block.body)
+        places, behind = places_of(block.body)
+        self._moves = moves(places, behind)
         self._last = {v: i for i, s in enumerate(block.body) for v in read(s)}
         made = [s.var for s in block.body if isinstance(s, Let) and _packed(s)]
         self.changed = [
@@ -192,7 +199,7 @@ class Written:
             if isinstance(s, Assign) and _packed(s) and s.var not in made
         ]
         self.vectors = VectorRegisters(
-            made, [*given_in(block), *self.changed], self._places(), self._last
+            made, [*given_in(block), *self.changed], places, self._last
         )
         for number, stmt in enumerate(block.body):
             self._add(number, stmt)
@@ -227,18 +234,6 @@ class Written:
             if not free:
                 return None
             found[name] = free[0]
-        return found
-
-    def _places(self) -> dict[int, Place]:
-        """From where each statement loads a vector, as its pointer was at first."""
-        found, behind = dict[int, Place](), dict[Var, int]()
-        for number, stmt in enumerate(self.block.body):
-            match stmt:
-                case Let(_, WideLoad(Var() as x, Const(index), _)):
-                    at = behind.get(x, 0) + _size(x, index)
-                    found[number] = Place(x, at)
-                case Assign(x, Offset(_, Const(index))):
-                    behind[x] = behind.get(x, 0) + _size(x, index)
         return found
 
     def _add(self, number: int, stmt: Stmt) -> None:
@@ -301,27 +296,36 @@ class Written:
                 self._idle.append(self._in[arg])
 
 
-def moves(body: Sequence[Stmt]) -> dict[int, tuple[int, int]]:
-    """Of each load its offset in bytes, and how far it moves its pointer then."""
-    found: dict[int, tuple[int, int]] = {}
-    loads: dict[Var, list[tuple[int, int]]] = {}
-    behind: dict[Var, int] = {}
+def places_of(body: Sequence[Stmt]) -> tuple[dict[int, Place], dict[Var, int]]:
+    """From where each statement loads a vector, as its pointer was at first; and how
+    many bytes each pointer is moved in all."""
+    found, behind = dict[int, Place](), dict[Var, int]()
     for number, stmt in enumerate(body):
         match stmt:
             case Let(_, WideLoad(Var() as x, Const(index), _)):
-                at = behind.get(x, 0) + _size(x, index)
-                loads.setdefault(x, []).append((number, at))
+                found[number] = Place(x, behind.get(x, 0) + _size(x, index))
             case Assign(x, Offset(_, Const(index))):
                 behind[x] = behind.get(x, 0) + _size(x, index)
-    for x, places in loads.items():
+    return found, behind
+
+
+def moves(
+    places: Mapping[int, Place], behind: Mapping[Var, int]
+) -> dict[int, tuple[int, int]]:
+    """Of each load its offset in bytes, and how far it moves its pointer then."""
+    found: dict[int, tuple[int, int]] = {}
+    loads: dict[Var, list[tuple[int, int]]] = {}
+    for number, place in places.items():
+        loads.setdefault(place.pointer, []).append((number, place.at))
+    for x, of_pointer in loads.items():
         total = behind.get(x, 0)
         if not total:
-            found |= {number: (at, 0) for number, at in places}
+            found |= {number: (at, 0) for number, at in of_pointer}
             continue
-        nexts = [at for _, at in places[1:]] + [total]
-        for (number, at), after in zip(places, nexts, strict=True):
+        nexts = [at for _, at in of_pointer[1:]] + [total]
+        for (number, at), after in zip(of_pointer, nexts, strict=True):
             found[number] = (0, after - at)
-        first, at = places[0]
+        first, at = of_pointer[0]
         if at:  # it would have to be moved before
             found[first] = (2 * _REACH, 0)
     return found

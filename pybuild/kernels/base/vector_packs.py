@@ -209,6 +209,21 @@ def gathered_halves(pointer: Expr, places: Expr) -> Expr:
     return Bitcast(GATHER8(pointer, places), BYTES)
 
 
+def even_halves(one: Expr, shift: int) -> Expr:
+    """Four words, shifted down and held within int16: each first of two halves."""
+    return SHIFTED_EVEN8(Bitcast(one, HALVES), one, const(shift))
+
+
+def shifted_halves(one: Expr, other: Expr, shift: int) -> Expr:
+    """The same of two fours of words, in turns."""
+    return SHIFTED_ODD8(even_halves(one, shift), other, const(shift))
+
+
+def held_bytes(halves: Expr, limits: tuple[Expr, Expr] | None) -> Expr:
+    """Bytes, in halves, within the limits; None: int8's own."""
+    return BYTE8(halves) if limits is None else HOLD8(halves, *limits)
+
+
 # TWICE_DOWN4 and ONCE4 by the same numbers in each lane; TWICE4 with ties up, n the low
 # byte
 TWICE_ALL4 = _intrin(
@@ -233,7 +248,6 @@ NAMES = frozenset(
     for one in (
         PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
         SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4, HOLD8, BYTE8, PLACES8, SCALE_ALL4,
-        SCALE_KEPT4,
         SCALE_KEPT4,
         GATHER_HALVES4, GATHER8, LANES8,
     )

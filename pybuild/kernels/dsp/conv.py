@@ -18,7 +18,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.dsp.conv_code import kernel
-from pybuild.kernels.epilogues.affine import Affine, with_one_factor
+from pybuild.kernels.epilogues.affine import with_one_factor
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.layers.conv import PIXELS, WORD, Layer
@@ -192,7 +192,7 @@ def candidates(
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
     found = []
     for one in (*whole, best, *_smaller(best)):
-        if isinstance(epilogue, Affine) and not one.lone:
+        if not one.lone:
             one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)
         rules = exact_tables(layer.epilogue, sums.bias)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from pybuild.kernels.epilogues.staircase import (
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import MulParameters
 from pybuild.ops.reduce import MeanParameters
+
+End = TypeVar("End")  # of any kind
 
 # tried in this order: layers with the same shift share their kernels
 SHIFTS = (9, 10, 12)
@@ -131,12 +134,12 @@ class Affine:
         return f"{form}; where the factor is below 0, {self.exact.words}"
 
 
-def with_one_factor(form: Affine) -> Affine:
+def with_one_factor(end: End) -> End | Affine:
     """The same, joint where it can be: as where a layer has one scale."""
-    if form.below is not None or form.exact is not None:
-        return form
-    first = int(form.multipliers[0])
-    return replace(form, joint=first) if (form.multipliers == first).all() else form
+    if not isinstance(end, Affine) or end.below is not None or end.exact is not None:
+        return end
+    first = int(end.multipliers[0])
+    return replace(end, joint=first) if (end.multipliers == first).all() else end
 
 
 def ends_key(form: Affine) -> str:

@@ -17,6 +17,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.epilogues import by_channel
+from pybuild.kernels.epilogues.affine import with_one_factor
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import (
@@ -26,7 +27,7 @@ from pybuild.kernels.layers.weights import (
 )
 from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
-from pybuild.kernels.mve.epilogue import ended_sums, joint_end, table
+from pybuild.kernels.mve.epilogue import ended_sums, table
 from pybuild.kernels.mve.exact import Exact, exact16
 from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
@@ -102,7 +103,7 @@ def candidates(
         sums, epilogue = ended_sums(node, graph, kernels)
         layer, bias = Layer(window, epilogue, sums.made.x_zero, row), sums.bias
         if layer.together == 4:
-            layer = replace(layer, epilogue=joint_end(epilogue))
+            layer = replace(layer, epilogue=with_one_factor(epilogue))
     elif "mve" in target.features and takes_int16(node, graph):
         kernels = kernels_of(node, graph)
         layer, bias = _layer16(node, graph, target, window, row, kernels)

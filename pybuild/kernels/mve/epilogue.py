@@ -14,16 +14,14 @@ from pybuild.ir.loop import Bitcast, Const, Expr, Var, cast, const, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.vector_packs import (
-    BYTE8,
-    HOLD8,
-    SHIFTED_EVEN8,
-    SHIFTED_ODD8,
+    even_halves,
+    held_bytes,
+    shifted_halves,
 )
 from pybuild.kernels.base.vector_rounds import LANE
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,
-    HALVES,
     LANES,
     MULHI4,
     NARROW4,
@@ -31,7 +29,7 @@ from pybuild.kernels.base.vectors import (
     WORDS,
     words_at,
 )
-from pybuild.kernels.epilogues.affine import Affine, affine, with_one_factor
+from pybuild.kernels.epilogues.affine import Affine, affine
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16
 from pybuild.kernels.epilogues.staircase import REACH
@@ -54,11 +52,6 @@ def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epi
         if found is not None and found.below is None:
             return sums, found
     return sums, exact(sums.made, sums.low, sums.high).with_bias(sums.bias)
-
-
-def joint_end(epilogue: Epilogue) -> Epilogue:
-    """The same with one factor, where one serves all channels."""
-    return with_one_factor(epilogue) if isinstance(epilogue, Affine) else epilogue
 
 
 def table(epilogue: Epilogue, bias: Array, order: Array, turned: bool = True) -> Packed:
@@ -152,20 +145,16 @@ class VectorFinish:
 
     def alone(self, one: Var) -> Expr:
         """The same, whose low bytes are to be stored."""
-        return Bitcast(self._low_bytes(self._even(one)), WORDS)
+        halves = even_halves(one, self.epilogue.shift)
+        return Bitcast(self._low_bytes(halves), WORDS)
 
     def paired(self, one: Var, other: Var) -> Expr:
         """The values of two fours, in turns: bytes, in halves."""
-        halves = SHIFTED_ODD8(self._even(one), other, const(self.epilogue.shift))
-        return self._low_bytes(halves)
-
-    def _even(self, one: Var) -> Expr:
-        return SHIFTED_EVEN8(Bitcast(one, HALVES), one, const(self.epilogue.shift))
+        return self._low_bytes(shifted_halves(one, other, self.epilogue.shift))
 
     def _low_bytes(self, halves: Expr) -> Expr:
-        if not self.epilogue.clamped:
-            return BYTE8(halves)
-        return HOLD8(halves, self.low, self.high)
+        limits = (self.low, self.high) if self.epilogue.clamped else None
+        return held_bytes(halves, limits)
 
 
 class Ending:

@@ -17,7 +17,7 @@ from pybuild.dtype import Array, Ints
 from pybuild.ir.loop import Expr, Var
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
-from pybuild.kernels.base.vector_packs import BYTE8, HOLD8, MORE8, PACK8
+from pybuild.kernels.base.vector_packs import MORE8, PACK8, held_bytes
 from pybuild.kernels.base.vector_rounds import (
     ABOVE_BYTE4,
     ABOVE_FIVE4,
@@ -244,9 +244,6 @@ class ExactFinish:
 
     def paired(self, one: Var, other: Var) -> Expr:
         """The values of two fours, in turns: bytes, in halves."""
-        low, high = (self.bound[n] for n in ("lowest", "most"))
-        zero = self.bound["y_zero"]
-        halves = MORE8(PACK8(one, other), zero)
-        if not self.epilogue.clamped:
-            return BYTE8(halves)
-        return HOLD8(halves, low + zero, high + zero)
+        low, high, zero = (self.bound[n] for n in ("lowest", "most", "y_zero"))
+        limits = (low + zero, high + zero) if self.epilogue.clamped else None
+        return held_bytes(MORE8(PACK8(one, other), zero), limits)

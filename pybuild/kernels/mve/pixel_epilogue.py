@@ -6,28 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pybuild.ir.loop import Bitcast, Const, Expr, Var, const, load
+from pybuild.ir.loop import Const, Expr, Var, load
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.vector_packs import (
-    BYTE8,
-    HOLD8,
     MORE8,
     ONCE_ALL4,
     PACK8,
     PACK16,
     SCALE_ALL4,
     SCALE_KEPT4,
-    SHIFTED_EVEN8,
-    SHIFTED_ODD8,
     TWICE_ALL4,
     TWICE_UP_ALL4,
+    held_bytes,
+    shifted_halves,
 )
 from pybuild.kernels.base.vector_rounds import AWAY4, FIVE_BELOW, LIFT4, SCALED4, TWICE4
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,
     ALL16,
-    HALVES,
     MAX16,
     MIN16,
     MULHI4,
@@ -35,22 +32,15 @@ from pybuild.kernels.base.vectors import (
 from pybuild.kernels.mve.epilogue import Epilogue, size_of
 from pybuild.kernels.mve.exact import FIVE, Exact
 
-_LEAST, _MOST = -128, 127
-
 
 def pixel_key(epilogue: Epilogue) -> str:
     """What distinguishes the code of two layers' ends."""
     parts = [epilogue.key]
-    parts.append("held" if _is_held(epilogue) else "")
+    parts.append("held" if epilogue.clamped else "")
     if isinstance(epilogue, Exact) and epilogue.rule == "double":
         parts.append("up" if _is_above(epilogue) else "")
         parts.append("" if epilogue.shifts else "unshifted")
     return "_".join(part for part in parts if part)
-
-
-def _is_held(epilogue: Epilogue) -> bool:
-    """Its limits are tighter than int8's own."""
-    return epilogue.low > _LEAST or epilogue.high < _MOST
 
 
 def _is_above(epilogue: Exact) -> bool:
@@ -74,7 +64,7 @@ class PixelFinish:
             self.bound["zero"] = k.arg("zero", epilogue.y_zero)
         elif epilogue.base:
             self.bound["base"] = k.arg("base", epilogue.base)
-        if _is_held(epilogue):
+        if epilogue.clamped:
             self.bound["least"] = k.arg("least", epilogue.low)
             self.bound["highest"] = k.arg("highest", epilogue.high)
 
@@ -141,20 +131,23 @@ class PixelFinish:
         """Two channels, in turns."""
         if isinstance(self.epilogue, Exact):
             return MORE8(PACK8(one, other), self.bound["zero"])
-        shift = const(self.epilogue.shift)
-        even = SHIFTED_EVEN8(Bitcast(one, HALVES), one, shift)
-        return SHIFTED_ODD8(even, other, shift)
+        return shifted_halves(one, other, self.epilogue.shift)
 
     def low_bytes(self, halves: Expr) -> Expr:
         """What `halves` makes of two fours of pixels, held: bytes, in halves."""
-        if "least" not in self.bound:
-            return BYTE8(halves)
-        return HOLD8(halves, self.bound["least"], self.bound["highest"])
+        return held_bytes(halves, self._limits)
 
     def bytes(self, one: Expr, other: Expr) -> Expr:
         """Two of `halves`, in turns, held within the layer's limits."""
         packed = PACK16(one, other)
-        if "least" not in self.bound:
+        if self._limits is None:
             return packed
-        packed = MAX16(packed, ALL16(self.bound["least"]))
-        return MIN16(packed, ALL16(self.bound["highest"]))
+        least, highest = self._limits
+        return MIN16(MAX16(packed, ALL16(least)), ALL16(highest))
+
+    @property
+    def _limits(self) -> tuple[Expr, Expr] | None:
+        """None: they are int8's own."""
+        if not self.epilogue.clamped:
+            return None
+        return self.bound["least"], self.bound["highest"]

@@ -86,16 +86,19 @@ class RowCuts:
     def best(self, limit: int) -> tuple[float, list[Cut]]:
         """The fastest stages in which at most `limit` bytes are alive."""
         cuts = self.cuts
+        alone = [self._cost(i, i + 1, limit) for i in range(len(cuts.nodes))]
 
         def ways(end: int) -> Iterator[tuple[float, int]]:
             if cuts.nodes[end - 1][0].op == PUSH:
                 return
             for i in cuts.begins(end):
-                fastest = cuts.fastest[i][end - i - 1]
-                yield self._cost(i, end, limit) if i == end - 1 else fastest, i
+                lone = i == end - 1
+                yield alone[i] if lone else cuts.fastest[i][end - i - 1], i
 
         def exact(first: int, end: int) -> float:
-            if end - first == 1 or cuts.roomy[first][end - first - 1] > limit:
+            if end - first == 1:
+                return alone[first]
+            if cuts.roomy[first][end - first - 1] > limit:
                 return self._cost(first, end, limit)
             return cuts.fastest[first][end - first - 1]
 

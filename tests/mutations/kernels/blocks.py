@@ -54,16 +54,16 @@ BLOCKS = (
     (
         "how far a load moves its pointer",
         _STATEMENTS,
-        "nexts = [at for _, at in places[1:]] + [total]",
-        "nexts = [at for _, at in places[1:]] + [places[-1][1]]",
+        "nexts = [at for _, at in of_pointer[1:]] + [total]",
+        "nexts = [at for _, at in of_pointer[1:]] + [of_pointer[-1][1]]",
         _MEANT,
     ),
     (
         "a vector that is loaded from elsewhere",
         _STATEMENTS,
-        "found[number] = Place(x, at)",
-        "found[number] = Place(x, _size(x, index))",
-        f"{_BLOCKS}::test_a_pointer_that_has_moved_loads_another_vector",
+        "Place(x, behind.get(x, 0) + _size(x, index))",
+        "Place(x, _size(x, index))",
+        _MEANT,
     ),
     (
         "a vector that is kept in a register that another needs",
@@ -96,15 +96,15 @@ BLOCKS = (
     (
         "limits of two pixels that are tighter than int8",
         "pybuild/kernels/mve/epilogue.py",
-        "if not self.epilogue.clamped:\n            return BYTE8(halves)",
-        "if True:\n            return BYTE8(halves)",
+        "limits = (self.low, self.high) if self.epilogue.clamped else None",
+        "limits = None",
         _LAYERS,
     ),
     (
         "limits of two pixels that end by the rule",
         "pybuild/kernels/mve/exact.py",
-        "return HOLD8(halves, low + zero, high + zero)",
-        "return HOLD8(halves, low, high)",
+        "limits = (low + zero, high + zero) if",
+        "limits = (low, high) if",
         _LAYERS,
     ),
 )

@@ -109,8 +109,8 @@ PROVEN = (
     (
         "which layers have one factor",
         "pybuild/kernels/epilogues/affine.py",
-        "if (form.multipliers == first).all() else form",
-        "if (form.multipliers >= 0).all() else form",
+        "if (end.multipliers == first).all() else end",
+        "if (end.multipliers >= 0).all() else end",
         _ONE.format("cortex-m4"),
     ),
     (
