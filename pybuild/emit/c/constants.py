@@ -72,7 +72,9 @@ def limits(arrays: Iterable[Array]) -> list[str]:
 
 
 def _numbers(flat: Array) -> list[str]:
-    """Of many floats all at once: as expression() prints them."""
+    """Of many numbers all at once: as expression() prints them."""
+    if flat.dtype.kind == "i" and flat.itemsize < 4:
+        return [*map(str, flat.tolist())]
     if flat.dtype.kind != "f" or not np.isfinite(flat).all():
         return [_number(v, flat.dtype) for v in flat.tolist()]
     form, end = ("%.9g", "f") if flat.itemsize == 4 else ("%.17g", "")

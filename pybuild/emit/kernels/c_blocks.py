@@ -82,9 +82,12 @@ def in_blocks(body: Sequence[Stmt]) -> list[Stmt | Block]:
     zeros = set[Var]()
 
     def end(number: int) -> None:
-        after = frozenset(v for s in statements(tuple(body[number:])) for v in read(s))
-        made = Block(tuple(run), None, frozenset(zeros), after)
-        found.extend([made] if _fits(made) else run)
+        made = None
+        if any(map(_is_product, run)):
+            behind = statements(tuple(body[number:]))
+            after = frozenset(v for s in behind for v in read(s))
+            made = Block(tuple(run), None, frozenset(zeros), after)
+        found.extend([made] if made and _fits(made) else run)
         for stmt in run:
             _note(stmt, zeros)
         run.clear()
@@ -94,8 +97,7 @@ def in_blocks(body: Sequence[Stmt]) -> list[Stmt | Block]:
             run.append(stmt)
             continue
         end(number)
-        made = Block(stmt.body, stmt) if isinstance(stmt, For) else None
-        found.append(made if made and _is_loop(made) else stmt)
+        found.append(_loop(stmt) or stmt)
         for inner in statements((stmt,)):
             _note(inner, zeros)
     end(len(body))
@@ -109,14 +111,16 @@ def _note(stmt: Stmt, zeros: set[Var]) -> None:
         zeros.add(stmt.var)
 
 
-def _is_loop(block: Block) -> bool:
-    assert block.loop is not None
-    plain = all(_is_simple(s) and not _packed(s) for s in block.body)
-    return (
-        plain
-        and _fits(block)
-        and block.loop.var not in {v for stmt in block.body for v in read(stmt)}
-    )
+def _loop(stmt: Stmt) -> Block | None:
+    """A loop that is one block."""
+    if not isinstance(stmt, For) or not any(map(_is_product, stmt.body)):
+        return None
+    if not all(_is_simple(s) and not _packed(s) for s in stmt.body):
+        return None
+    if stmt.var in {v for s in stmt.body for v in read(s)}:
+        return None
+    made = Block(stmt.body, stmt)
+    return made if _fits(made) else None
 
 
 def read(stmt: Stmt) -> list[Var]:
@@ -143,6 +147,12 @@ def _is_simple(stmt: Stmt) -> bool:
         case Assign(Var(_, PointerType()) as x, Offset(Var() as own, Const())):
             return own == x
     return _packed(stmt) is not None
+
+
+def _is_product(stmt: Stmt) -> bool:
+    """It adds one to a sum."""
+    value = stmt.value if isinstance(stmt, Assign) else None
+    return isinstance(value, Call) and value.intrin.name in _DOTS
 
 
 def _packed(stmt: Stmt) -> Call | None:
