@@ -99,6 +99,13 @@ def test_planes_of_int16_on_a_core(seed: int) -> None:
             assert abs(found.estimate / found.instructions - 1) <= FAR, found.kernels
 
 
+@pytest.mark.parametrize("emit", EMITS)
+def test_sums_that_are_shifted_beyond_what_narrows_them(emit: str) -> None:
+    """By 18: the instruction that narrows shifts by 16 at most, and LLVM ended."""
+    found = measured(layer(152), "cortex-m55", emit)
+    assert "_joint_shift18" in found.kernels[0] and found.unequal == 0
+
+
 def test_loads_that_widen_have_the_registers_that_they_can() -> None:
     """Layers of int16 whose addresses gcc once put where no such load finds them: its
     assembler refused the file."""

@@ -40,7 +40,7 @@ from pybuild.kernels.base.vectors import BYTES, HALVES, LANES, WORDS
 __all__ = [
     "BYTE8", "FOURTH", "GATHER8", "GATHER_HALVES4", "HEADER", "HOLD8", "LANE",
     "LANES8", "LANES_NOW", "MORE8", "NAMES", "ODD4", "ONCE_ALL4", "PACK8", "PACK16",
-    "PLACES8",
+    "PLACES8", "RIGHT4",
     "SCALE_ALL4", "SCALE_KEPT4", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4",
     "TWICE_UP_ALL4", "TWOS4",
 ]  # fmt: skip
@@ -117,6 +117,11 @@ def _shifted(name: str, odd: int) -> Intrin:
     )
 
 
+# in each lane: v >> n
+RIGHT4 = Intrin(
+    "crt_right4", (_V, _N), _V >> Lanes((_N,) * 4), c="crt_right4({0}, {1})"
+)
+_NARROWS = 16  # bits by which an instruction that narrows shifts, at most
 # the first of each two lanes; x has the bits of v, and of the others nothing is said
 SHIFTED_EVEN8 = _shifted("crt_shifted_even8", 0)
 SHIFTED_ODD8 = _shifted("crt_shifted_odd8", 1)
@@ -211,12 +216,21 @@ def gathered_halves(pointer: Expr, places: Expr) -> Expr:
 
 def even_halves(one: Expr, shift: int) -> Expr:
     """Four words, shifted down and held within int16: each first of two halves."""
-    return SHIFTED_EVEN8(Bitcast(one, HALVES), one, const(shift))
+    value, left = _shifted_within(one, shift)
+    return SHIFTED_EVEN8(Bitcast(value, HALVES), value, const(left))
 
 
 def shifted_halves(one: Expr, other: Expr, shift: int) -> Expr:
     """The same of two fours of words, in turns."""
-    return SHIFTED_ODD8(even_halves(one, shift), other, const(shift))
+    value, left = _shifted_within(other, shift)
+    return SHIFTED_ODD8(even_halves(one, shift), value, const(left))
+
+
+def _shifted_within(one: Expr, shift: int) -> tuple[Expr, int]:
+    """Shifted as far as an instruction that narrows leaves it to others, and what is
+    left for it."""
+    more = max(0, shift - _NARROWS)
+    return (RIGHT4(one, const(more)) if more else one), shift - more
 
 
 def held_bytes(halves: Expr, limits: tuple[Expr, Expr] | None) -> Expr:
@@ -248,7 +262,7 @@ NAMES = frozenset(
     for one in (
         PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
         SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4, HOLD8, BYTE8, PLACES8, SCALE_ALL4,
-        SCALE_KEPT4,
+        SCALE_KEPT4, RIGHT4,
         GATHER_HALVES4, GATHER8, LANES8,
     )
 )  # fmt: skip

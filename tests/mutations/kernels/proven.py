@@ -9,6 +9,14 @@ _EACH = _FORMS.format("test_each_form_at_every_sum")
 
 PROVEN = (
     (
+        "a shift beyond what the instruction that narrows has",
+        "pybuild/kernels/base/vector_packs.py",
+        "more = max(0, shift - _NARROWS)",
+        "more = max(0, shift - 2 * _NARROWS)",
+        "tests/perf/test_any_layer.py"
+        "::test_sums_that_are_shifted_beyond_what_narrows_them",
+    ),
+    (
         "an offset that moves a step by one sum",
         "pybuild/kernels/epilogues/staircase.py",
         "most = edge - 1 - ((stairs.first - 1) << FRACTION)",
