@@ -69,6 +69,7 @@ class Builder:
         self._arrays: list[tuple[Var, int]] = []
         self._blocks: list[list[Stmt]] = [[]]
         self._names: list[set[str]] = [{"p", "a"}]  # the C parameters
+        self._taken = {"p", "a"}  # in all open blocks
         self._parts: dict[str, list[tuple[str, list[Var], tuple[Stmt, ...]]]] = {}
         self._finished: Func | None = None
 
@@ -83,6 +84,7 @@ class Builder:
         declared = [s.var for s in statements(func.body) if isinstance(s, Let | For)]
         k._names[0] |= {var.name for var in (*func.args, *declared)}
         k._names[0] |= {var.name for var, _ in func.arrays}
+        k._taken |= k._names[0]
         return k
 
     def arg(self, name: str, value: int) -> Expr:
@@ -176,12 +178,13 @@ class Builder:
     @contextmanager
     def part(self, name: str, doc: str = "", /, **given: Expr) -> Iterator[list[Var]]:
         """A piece that becomes a function; it gets what it uses of `given`."""
-        outer, self._names = self._names, [set(given)]
+        outer = self._names, self._taken
+        self._names, self._taken = [set(given)], set(given)
         params = [Var(word, value.type) for word, value in given.items()]
         self._blocks.append([])
         yield params
         body, names = used(tuple(self._blocks.pop()))
-        self._names = outer
+        self._names, self._taken = outer
         params = [p for p in params if p.name in names]
         values = tuple(given[p.name] for p in params)
         # what is done again is done by the same function
@@ -244,15 +247,16 @@ class Builder:
         self._names.append(set())
 
     def _close(self) -> tuple[Stmt, ...]:
-        self._names.pop()
+        self._taken -= self._names.pop()
         return tuple(self._blocks.pop())
 
     def _unique(self, name: str, outermost: bool = False) -> str:
         unique, count = name, 1
-        while any(unique in names for names in self._names):
+        while unique in self._taken:
             count += 1
             unique = f"{name}_{count}"
         self._names[0 if outermost else -1].add(unique)
+        self._taken.add(unique)
         return unique
 
 
