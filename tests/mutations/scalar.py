@@ -40,6 +40,13 @@ SCALAR = (
         _KERNELS,
     ),
     (
+        "rows of which all taps lie on padding",
+        "pybuild/kernels/scalar/depthwise_rows.py",
+        "if not layer.uses:",
+        "if layer.uses is None:",
+        "tests/kernels/windows/test_only_padding.py",
+    ),
+    (
         "the column that a window reads next",
         "pybuild/kernels/scalar/depthwise_rows.py",
         "self.channels * (column - before)",

@@ -120,6 +120,8 @@ def candidates(
     if window.out_width > pixels or kernels.shape[1] > MOST_TAPS:
         return []
     layer = Layer(window, epilogue, x_zero)
+    if not layer.uses:  # all taps of a row lie on padding
+        return []
     k = kernel(layer)
     images, bands = calls
     return [
