@@ -28,10 +28,7 @@ if SETTING not in ("", "gcc"):
 # its files are the other wheel's, to the byte (tests/house/test_packaging.py), but the
 # library of crt, which test_verbs.py loads
 if SETTING == "sdist":
-    collect_ignore.append("test_digits.py")
-# no compiler has a part in it: with gcc and with none are enough
-if SETTING in ("sdist", "zig"):
-    collect_ignore.append("test_pt2.py")
+    collect_ignore += ["test_digits.py", "test_pt2.py"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -83,7 +83,7 @@ def in_blocks(body: Sequence[Stmt]) -> list[Stmt | Block]:
 
     def end(number: int) -> None:
         made = None
-        if any(map(_is_product, run)):
+        if any(map(_product, run)):
             behind = statements(tuple(body[number:]))
             after = frozenset(v for s in behind for v in read(s))
             made = Block(tuple(run), None, frozenset(zeros), after)
@@ -113,7 +113,7 @@ def _note(stmt: Stmt, zeros: set[Var]) -> None:
 
 def _loop(stmt: Stmt) -> Block | None:
     """A loop that is one block."""
-    if not isinstance(stmt, For) or not any(map(_is_product, stmt.body)):
+    if not isinstance(stmt, For) or not any(map(_product, stmt.body)):
         return None
     if not all(_is_simple(s) and not _packed(s) for s in stmt.body):
         return None
@@ -149,10 +149,10 @@ def _is_simple(stmt: Stmt) -> bool:
     return _packed(stmt) is not None
 
 
-def _is_product(stmt: Stmt) -> bool:
-    """It adds one to a sum."""
+def _product(stmt: Stmt) -> Call | None:
+    """What adds a product to a sum."""
     value = stmt.value if isinstance(stmt, Assign) else None
-    return isinstance(value, Call) and value.intrin.name in _DOTS
+    return value if isinstance(value, Call) and value.intrin.name in _DOTS else None
 
 
 def _packed(stmt: Stmt) -> Call | None:
@@ -254,7 +254,7 @@ class Written:
                 self._begun.add(var)
             case Let(var, Call() as call):
                 self._pack(number, var, call)
-            case Assign(var, Call() as call) if call.intrin.name in _DOTS:
+            case Assign(var, Call() as call) if _product(stmt):
                 self._dot(number, var, call)
             case Assign(var, Call() as call):
                 self._pack(number, var, call)
@@ -349,8 +349,7 @@ def given_in(block: Block) -> list[Var]:
     """Vectors that are multiplied, and loaded before the block."""
     own = {s.var for s in block.body if isinstance(s, Let)}
     found = dict[Var, None]()
-    for stmt in block.body:
-        if isinstance(stmt, Assign) and isinstance(stmt.value, Call):
-            vectors = stmt.value.args[1:] if stmt.value.intrin.name in _DOTS else ()
-            found |= {v: None for v in vectors if isinstance(v, Var) and v not in own}
+    for product in filter(None, map(_product, block.body)):
+        vectors = product.args[1:]
+        found |= {v: None for v in vectors if isinstance(v, Var) and v not in own}
     return [*found]

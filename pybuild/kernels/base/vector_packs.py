@@ -40,9 +40,8 @@ from pybuild.kernels.base.vectors import BYTES, HALVES, LANES, WORDS
 __all__ = [
     "BYTE8", "FOURTH", "GATHER8", "GATHER_HALVES4", "HEADER", "HOLD8", "LANE",
     "LANES8", "LANES_NOW", "MORE8", "NAMES", "ODD4", "ONCE_ALL4", "PACK8", "PACK16",
-    "PLACES8", "RIGHT4",
-    "SCALE_ALL4", "SCALE_KEPT4", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4",
-    "TWICE_UP_ALL4", "TWOS4",
+    "PLACES8", "RIGHT4", "SCALE_ALL4", "SCALE_KEPT4", "SHIFTED_EVEN8", "SHIFTED_ODD8",
+    "TWICE_ALL4", "TWICE_UP_ALL4", "TWOS4",
 ]  # fmt: skip
 HEADER = "crt/packs.h"
 _V, _U = (Var(name, WORDS) for name in "vu")
