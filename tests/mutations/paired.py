@@ -12,6 +12,14 @@ _DIRECT = "tests/kernels/test_kernels.py::test_less_scratch_gives_the_same_bytes
 
 PAIRED = (
     (
+        "LLVM sees the factor of a layer",
+        "pybuild/kernels/dsp/conv_code.py",
+        'KEPT(inner["factor"])',
+        'inner["factor"]',
+        "tests/perf/test_any_layer.py"
+        "::test_layers_of_one_factor_take_what_their_price_says",
+    ),
+    (
         "an instruction that only its core has",
         "crt/include/crt/intrin.h",
         'CRT_MLA(crt_mla_high, "smlatt",',

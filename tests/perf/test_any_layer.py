@@ -79,6 +79,15 @@ def test_layers_on_vectors_take_what_their_price_says(seed: int) -> None:
     assert abs(found.estimate / found.instructions - 1) <= FAR, found.kernels
 
 
+@pytest.mark.parametrize("seed", [188, 191, 236, 242, 277, 281, 296])
+def test_layers_of_one_factor_take_what_their_price_says(seed: int) -> None:
+    """Of the factor of a whole layer LLVM saw the sign, and made three instructions of
+    each high product."""
+    found = measured(layer(seed), "cortex-m4", "obj")
+    assert found.unequal == 0 and "_joint" in found.kernels[0]
+    assert abs(found.estimate / found.instructions - 1) <= FAR, found.kernels
+
+
 @pytest.mark.parametrize("seed", [15, 75])
 def test_eight_pixels_on_a_core(seed: int) -> None:
     """A row of seven; one of twelve, of channels that no four divides. Both have sums

@@ -19,7 +19,7 @@ from pybuild.ir.loop import (
     wide,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.base.intrin import EVEN_BYTES, KEPT, ODD_BYTES
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.dsp.conv_sums import Sums
@@ -285,6 +285,8 @@ class _Writer:
             **self.finish.values,
         ) as params:
             inner = {p.name: p for p in params}
+            if "factor" in inner:
+                inner["factor"] = k.let("factor", KEPT(inner["factor"]))
             Sums(k, self.layer, inner, self.finish.inside(inner)).write(pixels)
 
     def _part_name(self, pixels: int) -> str:
