@@ -19,7 +19,6 @@ from pybuild.bounds.arithmetic import (
 )
 from pybuild.bounds.linear import EVERYTHING, Facts, Linear, Steps, unknown
 from pybuild.bounds.loops import Move, Turns, moved, towards, turns_of
-from pybuild.bounds.relevant import leading_to_addresses, reads_memory
 from pybuild.bounds.values import Access, Address, Memory, Truth, Value, address
 from pybuild.dtype import DType
 from pybuild.ir.loop import (
@@ -53,6 +52,7 @@ from pybuild.ir.loop import (
     pointer_type,
 )
 from pybuild.ir.loop_verify import changed, names_in
+from pybuild.ir.relevant import leading_to_addresses, reads_memory
 
 # of loops: what a name stays within is tried so often
 MOST_TRIES = 6

@@ -55,7 +55,7 @@ from pybuild.select.instructions import (
     turns_given,
     word_pairs,
 )
-from pybuild.select.seen import Seen, seen_in
+from pybuild.select.seen import Seen, decisive, seen_in
 from pybuild.targets.target import Target
 
 # that are remembered: prices of kernels, cores with calls of parts, and such calls
@@ -84,7 +84,7 @@ def price(candidate: Candidate, target: Target) -> Price:
     at: Candidate | None = candidate
     while at is not None:
         if at.func is not None and not isinstance(at.func, External):
-            once, code, inside = _price(at.func, at.args, target, at.rare)
+            once, code, inside = _price(at.func, decisive(at), target, at.rare)
             total += at.images * at.bands * once
             kernel += code
             parts |= inside
@@ -94,7 +94,7 @@ def price(candidate: Candidate, target: Target) -> Price:
 
 @functools.lru_cache(_MOST_PRICES)
 def _price(
-    func: Func, args: tuple[int, ...], target: Target, rare: float
+    func: Func, args: tuple[int | None, ...], target: Target, rare: float
 ) -> tuple[float, float, Mapping[str, int]]:
     """Instructions of a call, bytes of the kernel, and of its parts."""
     table = PRICES.get(target.name, M3)

@@ -6,6 +6,8 @@ import functools
 
 from pybuild.ir.loop import Func, Stmt
 from pybuild.ir.loop_verify import changed
+from pybuild.ir.relevant import deciding
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.targets.target import Target
 
 _MOST = 512  # kernels that are remembered
@@ -41,3 +43,19 @@ class Seen:
 def seen_in(func: Func, target: Target) -> Seen:
     """Of the first of equal kernels: layers that share it differ in arguments."""
     return Seen(func)
+
+
+@functools.lru_cache(_MOST)
+def _decides(func: Func) -> tuple[bool, ...]:
+    names = deciding(func)
+    return tuple(arg.name in names for arg in func.args)
+
+
+def decisive(candidate: Candidate) -> tuple[int | None, ...]:
+    """Arguments, None for those that do not change what a kernel's price is: layers
+    that differ in a factor or a zero point have one."""
+    assert candidate.func is not None
+    return tuple(
+        value if decides else None
+        for value, decides in zip(candidate.args, _decides(candidate.func), strict=True)
+    )

@@ -22,7 +22,7 @@ LAYER = Layer(Window(5, 5, 16, 8, 1, 1), ENDING, 3)
 
 def test_layers_that_differ_in_arrays_have_one_kernel() -> None:
     other = replace(LAYER, epilogue=replace(ENDING, offsets=np.arange(8) * 5))
-    assert kernel(LAYER) is kernel(other)
+    assert kernel(LAYER).kernel is kernel(other).kernel
     assert kernel(LAYER).finish(True) is kernel(other).finish(True)
 
 
@@ -35,14 +35,15 @@ def test_layers_that_differ_in_arrays_have_one_kernel() -> None:
         {"epilogue": replace(ENDING, shift=10)},
         {"epilogue": replace(ENDING, below=np.arange(8))},
         {"epilogue": replace(ENDING, low=0)},
+        {"epilogue": replace(ENDING, joint=5)},
     ],
 )
 def test_all_else_tells_them_apart(change: dict[str, Any]) -> None:
-    assert kernel(replace(LAYER, **change)) is not kernel(LAYER)
+    assert kernel(replace(LAYER, **change)).kernel is not kernel(LAYER).kernel
 
 
 def test_code_that_reads_an_array_is_an_error() -> None:
-    assert bare(LAYER).epilogue.offsets == ()
+    assert bare(LAYER, {}).epilogue.offsets == ()
 
     @once
     def wrong(layer: Layer) -> Builder:
@@ -52,6 +53,34 @@ def test_code_that_reads_an_array_is_an_error() -> None:
 
     with pytest.raises(IndexError):
         wrong(LAYER)
+
+
+def with_factor(factor: int) -> Layer:
+    return replace(LAYER, epilogue=replace(ENDING, joint=factor))
+
+
+def test_layers_that_differ_in_a_factor_have_one_kernel_and_their_own_number() -> None:
+    one, other = kernel(with_factor(1 << 20)), kernel(with_factor(12345))
+    assert one.kernel is other.kernel
+    args = [arg.name for arg in one.finish(True).args]
+    assert len(args) == len(one.values)
+    at = args.index("factor")
+    assert (one.values[at], other.values[at]) == (1 << 20, 12345)
+    assert one.values[:at] == other.values[:at]
+    assert one.values[at + 1 :] == other.values[at + 1 :]
+
+
+def test_code_that_computes_with_an_argument_is_an_error() -> None:
+    @once
+    def wrong(layer: Layer) -> Builder:
+        k = Builder("wrong")
+        assert isinstance(layer.epilogue, Affine)
+        assert layer.epilogue.joint is not None
+        k.arg("twice", 2 * layer.epilogue.joint)
+        return k
+
+    with pytest.raises(TypeError):
+        wrong(with_factor(3))
 
 
 def test_a_kernel_is_finished_in_one_way() -> None:

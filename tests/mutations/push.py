@@ -120,9 +120,9 @@ PUSHED = (
     ),
     (
         "stages are tried until none could be cheaper",
-        "pybuild/plan/schedule/partition.py",
+        "pybuild/plan/schedule/shortest_path.py",
         "if least > best[0] or",
-        "if best != (_NEVER, 0) or least > 0 or",
+        "if best != (NEVER, 0) or least > 0 or",
         "tests/plan/test_row_cuts.py",
     ),
     (

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
-from pybuild.ir.loop import INT32, load
+import pybuild
+from pybuild.ir.graph import Graph
+from pybuild.ir.loop import INT32, Func, load
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.intrin import HIGH_HALVES, IN_ORDER, LOW_HALVES
 from pybuild.select.core_prices import PRICES
-from pybuild.select.prices import price
+from pybuild.select.devices import offers
+from pybuild.select.prices import _price, price
+from pybuild.select.seen import decisive
 from pybuild.targets.target import TARGETS
+from tests.bench.large_graphs import unlike_layers
 
 TURNS = 100
 
@@ -56,3 +63,35 @@ def test_that_loads_keep_their_order_is_no_instruction(core: str) -> None:
         return price(made, TARGETS[core]).instructions
 
     assert cost(True) == cost(False)
+
+
+@pytest.mark.parametrize("core", ["generic", "cortex-m0", "cortex-m4", "cortex-m55"])
+def test_arguments_that_decide_nothing_change_no_price(core: str) -> None:
+    """Of every kernel that could compute unlike layers."""
+    target, changed = TARGETS[core], 0
+    for options in offers(_unlike(), [target]).values():
+        for one in options:
+            if not isinstance(one.func, Func):
+                continue
+            kept = decisive(one)
+            assert _price(one.func, one.args, target, one.rare) == _price(
+                one.func, kept, target, one.rare
+            )
+            changed += kept != one.args
+    assert changed
+
+
+def test_layers_that_differ_in_a_factor_have_one_price() -> None:
+    """Each layer here has one of its own: prices are found for a quarter of what could
+    compute them, and were for half when a factor told them apart."""
+    found = offers(_unlike(), [TARGETS["cortex-m4"]]).values()
+    every = [one for options in found for one in options]
+    _price.cache_clear()
+    for one in every:
+        price(one, TARGETS["cortex-m4"])
+    assert 0 < _price.cache_info().misses < len(every) / 3
+
+
+@functools.cache
+def _unlike() -> Graph:
+    return pybuild.load(unlike_layers(60)).lower()

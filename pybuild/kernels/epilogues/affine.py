@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
 from pybuild.dtype import Array, Ints
+from pybuild.kernels.base.once import ARGUMENT
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.epilogues.staircase import (
     FAR,
@@ -73,7 +74,7 @@ class Affine:
     below: Ints | None = None
     exact: Exact | None = None
     raised: int | None = None
-    joint: int | None = None
+    joint: int | None = field(default=None, metadata=ARGUMENT)
 
     @property
     def clamped(self) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.once import Written
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_vectors
 from pybuild.kernels.mve.depthwise_code import kernel
@@ -100,7 +100,7 @@ def candidates(
 
 
 def _offer(
-    k: Builder,
+    k: Written,
     layer: Layer,
     row: Window,
     tables: tuple[Packed, ...],

@@ -29,12 +29,11 @@ from pybuild.plan.schedule.partition import (
     Cut,
     expand,
     fewest,
-    shortest,
 )
+from pybuild.plan.schedule.shortest_path import NEVER, shortest_asked
 from pybuild.plan.schedule.stages import Arrangement, Room, Search, Stage, arranged
 
 _MOST_BANDS = 1024  # of a lone step
-_NEVER = float("inf")
 
 
 @dataclass(frozen=True)
@@ -102,13 +101,13 @@ class RowCuts:
                 return self._cost(first, end, limit)
             return cuts.fastest[first][end - first - 1]
 
-        cost, ends = shortest(len(cuts.nodes), ways, exact)
+        cost, ends = shortest_asked(len(cuts.nodes), ways, exact)
         return cost, [Cut(a, self._chosen(a, b, limit)) for a, b in pairwise(ends)]
 
     def _cost(self, first: int, end: int, limit: int) -> float:
         chosen = self._chosen(first, end, limit)
         if not chosen:
-            return _NEVER
+            return NEVER
         each = BAND if end - first == 1 else BAND + LOOK + LINK * (end - first)
         return sum(c.cost + each * c.bands * c.images for c in chosen)
 

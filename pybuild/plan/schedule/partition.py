@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from operator import add
+
+import numpy as np
 
 from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
@@ -20,6 +22,7 @@ from pybuild.ops.shape import ASSIGN
 from pybuild.plan.buffers.offsets import round_up
 from pybuild.plan.buffers.sharing import Block, Views
 from pybuild.plan.schedule.lock_step import PUSH, Work, can_join, join
+from pybuild.plan.schedule.shortest_path import NEVER, Numbers, by_end, shortest
 
 # instructions of the runner, about: for a band, for a band in lock step, and there
 # for each link of the stage
@@ -27,7 +30,6 @@ BAND, LOOK, LINK = 60, 40, 9
 # nodes of a stage, at most; what trying stages may take, in steps times bands
 LONGEST = 60
 _MOST_WORK = 2_000_000
-_NEVER = float("inf")
 COUNTER = 2
 
 # what rings save: by nodes, in their order, and the groups that must be whole
@@ -230,7 +232,7 @@ class Cuts:
         """Of each stage from two nodes on: instructions of the fastest kernels."""
         found = []
         for i, row in enumerate(self.bases):
-            made = array("d", [_NEVER])
+            made = array("d", [NEVER])
             for size in range(2, len(row) + 1):
                 each = BAND + LOOK + LINK * size
                 bands = self.bands[i + size] - self.bands[i]
@@ -263,10 +265,10 @@ class Cuts:
     def cost(self, first: int, end: int, limit: int) -> float:
         """Instructions of a stage that has `limit` bytes; infinite: too few."""
         if self.nodes[end - 1][0].op == PUSH:
-            return _NEVER  # rows are there to be read as they come
+            return NEVER  # rows are there to be read as they come
         bases = self.bases[first]
         if end - first > len(bases):
-            return _NEVER
+            return NEVER
         room = limit - bases[end - first - 1]
         alone = end - first == 1
         if not alone and self.roomy[first][end - first - 1] <= limit:
@@ -278,27 +280,33 @@ class Cuts:
                 if candidate.scratch <= room:
                     break
             else:
-                return _NEVER
+                return NEVER
             total += candidate.cost
             bands += candidate.bands * candidate.images
         each = BAND if alone else BAND + LOOK + LINK * (end - first)
         return total + each * bands
 
+    @functools.cached_property
+    def _by_end(self) -> tuple[Numbers, Numbers, Numbers]:
+        """`tight`, `roomy` and `fastest` by `by_end`; where rows are there to be read
+        as they come no stage ends: it is never tight enough."""
+        never = np.iinfo(np.int64).max
+        tight, roomy = by_end(self.tight, never), by_end(self.roomy, never)
+        tight[[i for i, (node, _) in enumerate(self.nodes, 1) if node.op == PUSH]] = (
+            never
+        )
+        return tight, roomy, by_end(self.fastest, NEVER)
+
     def best(self, limit: int) -> tuple[float, list[Cut]]:
         """The fastest stages in which at most `limit` bytes are alive."""
-        pushed = [node.op == PUSH for node, _ in self.nodes]
-
-        def ways(end: int) -> Iterator[tuple[float, int]]:
-            for i in self.begins(end):
-                size = end - i - 1
-                if self.tight[i][size] > limit:
-                    continue
-                fastest = self.fastest[i][size]
-                if self.roomy[i][size] > limit or not size or pushed[end - 1]:
-                    fastest = self.cost(i, end, limit)
-                yield fastest, i
-
-        cost, ends = shortest(len(self.nodes), ways)
+        tight, roomy, fastest = self._by_end
+        able, roomless = tight <= limit, roomy > limit
+        roomless[:, -1:] = True  # of a node alone it is known without its scratch
+        costs = np.where(able & ~roomless, fastest, NEVER)
+        longest = costs.shape[1]
+        for end, at in np.argwhere(able & roomless).tolist():
+            costs[end, at] = self.cost(end - longest + at, end, limit)
+        cost, ends = shortest(costs)
         return cost, [self._cut(a, b, limit) for a, b in pairwise(ends)]
 
     def _cut(self, first: int, end: int, limit: int) -> Cut:
@@ -311,36 +319,6 @@ class Cuts:
     def least(self, most_cost: float, most: int) -> tuple[int, list[Cut]]:
         """The fewest bytes for which the cost stays in bounds, and the stages."""
         return fewest(self.best, most_cost, most)
-
-
-def shortest(
-    count: int,
-    ways: Callable[[int], Iterable[tuple[float, int]]],
-    exact: Callable[[int, int], float] | None = None,
-) -> tuple[float, list[int]]:
-    """What the cheapest stages of so many nodes cost, and where they end, from 0 on;
-    (infinite, []): there are none.
-
-    ways   of a node that a stage ends before: at which cost it may begin with which
-    exact  what a stage costs, at least what `ways` says of it; asked of those that
-           could be the cheapest
-    """
-    costs, came = [0.0], [0]
-    for end in range(1, count + 1):
-        best = _NEVER, 0
-        for least, first in sorted((costs[i] + cost, i) for cost, i in ways(end)):
-            if least > best[0] or least == _NEVER:
-                break
-            spent = costs[first] + exact(first, end) if exact else least
-            best = min(best, (spent, first))
-        costs.append(best[0])
-        came.append(best[1])
-    if costs[count] == _NEVER:
-        return _NEVER, []
-    ends = [count]
-    while ends[-1]:
-        ends.append(came[ends[-1]])
-    return costs[count], ends[::-1]
 
 
 def fewest(

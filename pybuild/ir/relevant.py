@@ -62,6 +62,24 @@ def leading_to_addresses(func: Func) -> frozenset[str]:
     return _closed(found, made, conditions)
 
 
+def deciding(func: Func) -> frozenset[str]:
+    """Names that say how often code is run, or whether: that ends of loops and
+    conditions of statements depend on, and steps of addresses."""
+    made: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for stmt in statements(func.body):
+        for var, value in _made(stmt):
+            made.setdefault(var.name, set()).update(names_in(value))
+        match stmt:
+            case For():
+                found |= names_in(stmt.start) | names_in(stmt.stop)
+            case If():
+                found |= names_in(stmt.condition)
+            case Assign(_, Offset(_, by)):
+                found |= names_in(by)
+    return _closed(found, made, [])
+
+
 def _closed(
     found: set[str], made: dict[str, set[str]], conditions: list[set[str]]
 ) -> frozenset[str]:
