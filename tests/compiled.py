@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import os
 import shutil
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from pybuild.host import jit
 
 ROOT = Path(__file__).resolve().parent.parent
 WRAPPERS = Path("/usr/lib/ccache")  # of Debian: each compiler's name, by ccache
+APART = ROOT / "tests" / "apart.sh"  # what their names here are
 DAYS = 14  # that nothing was asked for, until it is removed
 _engine = llvm.create_mcjit_compiler
 _target_machine = llvm.Target.create_target_machine
@@ -57,8 +59,25 @@ def keep_objects() -> None:
     os.environ["CCACHE_DIR"] = str(place / "objects")
     os.environ["CCACHE_MAXSIZE"] = "2G"
     os.environ["CCACHE_NOHASHDIR"] = "1"  # each test has a folder of its own
-    others = [path for path in paths if path != str(WRAPPERS)]
-    os.environ["PATH"] = os.pathsep.join((str(WRAPPERS), *others))
+    # and in it the same tree: a source's paths are told from where it lies
+    os.environ["CCACHE_BASEDIR"] = tempfile.gettempdir()
+    theirs = [path for path in paths if not Path(path, APART.name).exists()]
+    theirs = [path for path in theirs if path != str(WRAPPERS)]
+    os.environ["CCACHE_PATH"] = os.pathsep.join(theirs)
+    os.environ["PATH"] = os.pathsep.join((str(_compilers(place)), *theirs))
+
+
+def _compilers(place: Path) -> Path:
+    """A folder with a program by the name of each compiler."""
+    folder = place / "compilers"
+    folder.mkdir(parents=True, exist_ok=True)
+    new = folder / f"new.{os.getpid()}"
+    shutil.copy(APART, new)
+    new.replace(folder / APART.name)
+    for name in os.listdir(WRAPPERS):
+        new.symlink_to(APART.name)
+        new.replace(folder / name)
+    return folder
 
 
 def plainly(on: bool) -> None:

@@ -54,14 +54,58 @@ def test_objects_of_equal_c_are_kept(
     if not compiled.WRAPPERS.is_dir():
         pytest.skip("there is no ccache: everything is compiled, nothing is untried")
     monkeypatch.setenv("CRT_COMPILED", str(tmp_path / "kept"))
-    for name in ("PATH", "CCACHE_DIR", "CCACHE_NOHASHDIR", "CCACHE_MAXSIZE"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
-    compiled.keep_objects()
+    _keep_objects(monkeypatch)
     made = [_object(tmp_path / name, answer) for name, answer in _SOURCES]
     assert made[0] == made[1] != made[2]
+    assert _counted() == (2, 1)
+
+
+def test_objects_of_a_program_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that is compiled and linked at once, wherever its tree lies."""
+    if not compiled.WRAPPERS.is_dir():
+        pytest.skip("there is no ccache: everything is compiled, nothing is untried")
+    monkeypatch.setenv("CRT_COMPILED", str(tmp_path / "kept"))
+    _keep_objects(monkeypatch)
+    assert [_program(tmp_path / name, answer) for name, answer in _SOURCES] == [3, 3, 4]
+    # of the first two both objects, of the third what prints
+    assert _counted() == (3, 3)
+    (tmp_path / "first" / "src" / "b.c").write_text("no C")
+    words = ("gcc", "src/a.c", "src/b.c", "-o", "again")
+    done = subprocess.run(words, cwd=tmp_path / "first", capture_output=True, text=True)
+    assert done.returncode and "src/b.c:1" in done.stderr
+    assert not (tmp_path / "first" / "again").exists()
+
+
+def _keep_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("DIR", "NOHASHDIR", "MAXSIZE", "BASEDIR", "PATH")
+    for name in ("PATH", *(f"CCACHE_{name}" for name in names)):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    compiled.keep_objects()
+
+
+def _counted() -> tuple[int, int]:
+    """How often nothing was kept, and how often something."""
     said = subprocess.check_output(["ccache", "--print-stats"], text=True)
-    seen = dict(line.split("\t") for line in said.splitlines())
-    assert seen["cache_miss"] == "2" and seen["direct_cache_hit"] == "1"
+    seen = {(words := line.split("\t"))[0]: int(words[1]) for line in said.splitlines()}
+    kept = seen["direct_cache_hit"] + seen["preprocessed_cache_hit"]
+    return seen["cache_miss"], kept
+
+
+def _program(folder: Path, answer: int) -> int:
+    """What a program of two sources and a header in another folder answers."""
+    for name in ("src", "include"):
+        (folder / name).mkdir(parents=True)
+    (folder / "include" / "a.h").write_text(f"int answer(void);\n/* {answer} */\n")
+    text = f'#include "a.h"\nint answer(void) {{ return {answer}; }}\n'
+    (folder / "src" / "a.c").write_text(text)
+    text = '#include "a.h"\nint main(void) { return answer(); }\n'
+    (folder / "src" / "b.c").write_text(text)
+    sources = [folder / "src" / "a.c", folder / "src" / "b.c"]
+    words = ["gcc", "-Wall", f"-I{folder / 'include'}", *sources, "-lm", "-o"]
+    subprocess.run([*words, folder / "program"], check=True)
+    return subprocess.run([folder / "program"]).returncode
 
 
 _SOURCES = (("first", 3), ("again", 3), ("other", 4))
