@@ -13,7 +13,17 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Tensor
-from pybuild.ir.loop import FLOAT32, INT32, Expr, Func, cast, const, load, offset
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT32,
+    Expr,
+    Func,
+    cast,
+    const,
+    load,
+    offset,
+    wide,
+)
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import (
     Candidate,
@@ -22,11 +32,13 @@ from pybuild.kernels.base.candidate import (
     by_rows,
     whole,
 )
+from pybuild.kernels.base.intrin import ADD_EVEN, ADD_ODD
 from pybuild.kernels.base.vectors import MAX4, PLUS4, words_at
 from pybuild.targets.target import Target
 
 _FEWEST_ROWS = 2
-_LANES = 4  # channels of a vector
+_LANES = 4  # channels of a vector, or of a word
+_MOST_PIXELS = 32767 // 128  # of a row whose sums are int16
 
 Finish = Callable[[Builder, Expr], Callable[[Expr], Expr]]
 
@@ -67,6 +79,9 @@ def accumulated(
     )
     if "mve" in target.features and _fills_vectors(x):
         func, args = _added_by_vectors(name, x)
+    elif "dsp" in target.features and _kind(name) == "sums" and _fills_words(x):
+        func, args = _added_in_pairs(name, x)
+        cost = min(cost, _cost_in_pairs(x))
     else:
         func, args = _added(name, x, add)
     return Candidate(
@@ -129,6 +144,39 @@ def _added_by_vectors(name: str, x: Tensor) -> tuple[Func, tuple[int, ...]]:
             k.assign(cell, offset(cell, channels))
         k.store(to, c, total)
     return k.finish(in_place=True), tuple(k.values)
+
+
+def _fills_words(x: Tensor) -> bool:
+    few = x.shape[2] <= _MOST_PIXELS
+    return x.dtype is DType.INT8 and x.shape[3] % _LANES == 0 and few
+
+
+def _added_in_pairs(name: str, x: Tensor) -> tuple[Func, tuple[int, ...]]:
+    """The same of a word of four channels, a row's sums two in a word."""
+    what = "sums of channels so far, with one more row"
+    order = "four channels at a time, all pixels of the row, in sums of 16 bits"
+    k = Builder(f"{name}_row_dsp", told(f"{what}: int8 to int32", order))
+    to = k.row("sums", 0, INT32, writable=True)
+    row, before = k.row("x", 1, x.dtype), k.row("before", 2, INT32)
+    width, channels = k.arg("width", x.shape[2]), k.arg("channels", x.shape[3])
+    with k.loop("c", channels, 0, _LANES, rolled=True) as c:
+        pairs = [k.let("even", 0), k.let("odd", 0)]
+        cell = k.let("cell", offset(row, c))
+        with k.loop("ox", width, rolled=True):
+            word = k.let("word", wide(cell, 0))
+            for pair, add in zip(pairs, (ADD_EVEN, ADD_ODD), strict=True):
+                k.assign(pair, add(pair, word))
+            k.assign(cell, offset(cell, channels))
+        low = [cast(cast(pair, DType.INT16), INT32) for pair in pairs]
+        for i, more in enumerate((*low, *(pair >> 16 for pair in pairs))):
+            k.store(to, c + i, load(before, c + i) + more)
+    return k.finish(in_place=True), tuple(k.values)
+
+
+def _cost_in_pairs(x: Tensor) -> int:
+    """Of all rows and the end."""
+    _, height, width, channels = x.shape
+    return channels * (height * (6 * width + 22) // _LANES + 14)
 
 
 def _end(

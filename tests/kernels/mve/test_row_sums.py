@@ -1,5 +1,6 @@
-"""Sums of a whole image that take its rows as they come, on vectors of four channels:
-as numpy's through LLVM and as C, and on an emulated Cortex-M55."""
+"""Sums of a whole image that take its rows as they come, on vectors of four channels
+or two in a word: as numpy's through LLVM and as C, and on an emulated Cortex-M55 or M4.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ from tests.kernels.kernel_bench import Job, run_c, run_llvm
 OPS = ("mean", "avg_pool2d", "max_pool2d")
 # of pixels and channels: one vector, several, and what no four divides
 SHAPES = ((1, 6, 5, 4), (1, 3, 1, 20), (1, 4, 7, 64), (1, 4, 3, 10))
+# as many pixels of -128 as a sum of 16 bits holds, and one more
+LONG = ((1, 2, 255, 4), (1, 2, 256, 4))
 
 
 def graph(op: str, shape: tuple[int, ...], kind: str, first: bool = False) -> Graph:
@@ -48,18 +51,19 @@ def values(shape: tuple[int, ...], kind: str) -> Array:
     return made.astype(dtype.numpy)
 
 
-def row_step(op: str, shape: tuple[int, ...], kind: str) -> Candidate:
+def row_step(op: str, shape: tuple[int, ...], kind: str, core: str) -> Candidate:
     """Of the layer's kernels, that which adds a row."""
     made = graph(op, shape, kind)
     (node,) = (n for n in made.nodes if n.op == op)
-    found = candidates(node, made, TARGETS["cortex-m55"])
+    found = candidates(node, made, TARGETS[core])
     (one,) = [c for c in found if c.finish is not None]
     return one
 
 
-def _job(op: str, shape: tuple[int, ...], kind: str) -> tuple[Job, Array]:
-    step = row_step(op, shape, kind)
+def _job(op: str, shape: tuple[int, ...], kind: str, core: str) -> tuple[Job, Array]:
+    step = row_step(op, shape, kind, core)
     row = values(shape, kind)[0, 1]
+    row[:, 1] = row.max() if kind == "int16" else 127
     before = np.arange(shape[3], dtype=np.int32) * 37 - 100
     add = np.max if op == "max_pool2d" else np.sum
     both = np.concatenate([before[None], row.astype(np.int32)])
@@ -77,31 +81,47 @@ def _job(op: str, shape: tuple[int, ...], kind: str) -> tuple[Job, Array]:
     return Job(made, arrays, {"sums": wanted}, in_place=1), wanted
 
 
-def test_a_row_is_added_by_llvm_and_c(tmp_path: Path) -> None:
-    jobs, wanted = [], []
+def _added(core: str, folder: Path) -> list[tuple[str, tuple[int, ...], str, str]]:
+    """Adds a row of each form by both printers; which kernel each has."""
+    jobs, wanted, named = [], [], []
     for op in OPS:
-        for shape in SHAPES:
+        for shape in (*SHAPES, *LONG):
             for kind in ("int8", "int16"):
-                job, want = _job(op, shape, kind)
+                job, want = _job(op, shape, kind, core)
                 func = job.candidate.func
                 assert func is not None
-                assert func.name.endswith("_row_mve") == (shape[3] % 4 == 0)
+                named.append((op, shape, kind, func.name))
                 jobs.append(job)
                 wanted.append(want)
-    for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
-        for job, result, want in zip(jobs, results, wanted, strict=True):
-            name = job.candidate.func.name if job.candidate.func else ""
-            np.testing.assert_array_equal(result["sums"], want, name)
+    for results in (run_llvm(jobs), run_c(jobs, folder)):
+        for name, result, want in zip(named, results, wanted, strict=True):
+            np.testing.assert_array_equal(result["sums"], want, str(name))
+    return named
+
+
+def test_a_row_is_added_by_llvm_and_c(tmp_path: Path) -> None:
+    for _, shape, _, name in _added("cortex-m55", tmp_path):
+        assert name.endswith("_row_mve") == (shape[3] % 4 == 0)
+
+
+def test_a_row_is_added_in_pairs(tmp_path: Path) -> None:
+    for op, shape, kind, name in _added("cortex-m4", tmp_path):
+        words = kind == "int8" and shape[3] % 4 == 0 and shape[2] <= 255
+        assert name.endswith("_row_dsp") == (words and op != "max_pool2d")
 
 
 @pytest.mark.parametrize("emit", ["c", "obj"])
-@pytest.mark.parametrize("op", OPS)
-def test_on_a_core(op: str, emit: str) -> None:
+@pytest.mark.parametrize(
+    ("core", "board", "op"),
+    [("cortex-m55", "mps3-an547", op) for op in OPS]
+    + [("cortex-m4", "mps2-an386", op) for op in OPS[:2]],
+)
+def test_on_a_core(core: str, board: str, op: str, emit: str) -> None:
     made = graph(op, (1, 25, 9, 4), "int8", first=True)
     model = Model("sums", made, "litert", "0" * 64)
-    library = model.build(name="sums", target="cortex-m55", emit=emit, optimise="ram")
+    library = model.build(name="sums", target=core, emit=emit, optimise="ram")
     names = [s.candidate.func.name for s in library.plan.steps if s.candidate.func]
-    assert any(name.endswith("_row_mve") for name in names), names
+    assert any(name.endswith(("_row_mve", "_row_dsp")) for name in names), names
     given = {"x": values((1, 25, 9, 4), "int8")}
-    found = run_recorded(device("mps3-an547", "gcc"), library, given)
+    found = run_recorded(device(board, "gcc"), library, given)
     np.testing.assert_array_equal(found["y"], interpret(made, given)["y"])

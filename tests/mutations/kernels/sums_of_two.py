@@ -83,4 +83,18 @@ SUMS_OF_TWO = (
         'PLUS4 if _kind(name) == "maxima" else MAX4',
         "tests/kernels/mve/test_row_sums.py",
     ),
+    (
+        "pixels of a row whose sums are 16 bits",
+        "pybuild/kernels/portable/row_sums.py",
+        "_MOST_PIXELS = 32767 // 128",
+        "_MOST_PIXELS = 2 * 32767 // 128",
+        "tests/kernels/mve/test_row_sums.py",
+    ),
+    (
+        "channels of a pair of sums",
+        "pybuild/kernels/portable/row_sums.py",
+        "enumerate((*low, *(pair >> 16 for pair in pairs)))",
+        "enumerate((*(pair >> 16 for pair in pairs), *low))",
+        "tests/kernels/mve/test_row_sums.py",
+    ),
 )
