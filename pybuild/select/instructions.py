@@ -36,7 +36,7 @@ SINGLE = {
 # one instruction; of two that are gathered one needs an address of its own, beside two
 # sums that are packed a vector is loaded again, or a constant
 INSTRUCTIONS = {
-    "crt_gather4": 1.5,
+    "crt_gather4": 1.5, "crt_first16": 2,
     "crt_whole": 2, "crt_whole_even": 2, "crt_quotient4": 4,
     "crt_steps_away4": 4, "crt_steps_even4": 4, "crt_real4": 2,
     "crt_twice4": 5, "crt_twice_down4": 4, "crt_twice_all4": 3, "crt_twice_up_all4": 2,

@@ -303,7 +303,20 @@ def _bytes() -> list[tuple[Made, Array]]:
     picked = all_words[4:][[0, 3, 1, 5]]
     want = np.concatenate([picked, all_words]).astype(np.int32).view(np.int8)
     gathered = (k.finish(), {"x0": given}, np.zeros(64, np.int8)), want
-    return [dots, halves, longs, zipped, twos, gathered, _halves(x), *_ends(x)]
+    few = _few(x)
+    return [dots, halves, longs, zipped, twos, gathered, few, _halves(x), *_ends(x)]
+
+
+def _few(x: Array) -> tuple[Made, Array]:
+    """One to fifteen bytes, the last that there are, and zeros."""
+    k = Builder("test_few")
+    y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
+    with k.loop("i", const(15), 0) as i:
+        k.store(y, i * 16, vectors.FIRST16(offset(row, len(x) - 1 - i), i + 1))
+    want = np.zeros((15, 16), np.int8)
+    for n in range(15):
+        want[n, : n + 1] = x[len(x) - 1 - n :]
+    return (k.finish(), {"x0": x}, np.zeros(240, np.int8)), want
 
 
 def _halves(x: Array) -> tuple[Made, Array]:
@@ -359,5 +372,5 @@ def test_none_is_left_out() -> None:
              "crt_dot16", "crt_dot8", "crt_zip2", "crt_zip4", "crt_gather4",
              "crt_lanes", "crt_all4", "crt_all16", "crt_max16", "crt_min16", "crt_max4",
              "crt_plus4", "crt_even4", "crt_times4", "crt_line4", "crt_more4",
-             "crt_long_dot8"}  # fmt: skip
+             "crt_long_dot8", "crt_first16"}  # fmt: skip
     assert named - {"crt_mulhi", "crt_sum16", "crt_sum8"} == tried

@@ -70,6 +70,18 @@ CRT_INLINE crt_int32x4 crt_load_int32x4_int16(const int16_t *from)
 #endif
 }
 
+/* The low byte of each lane. */
+CRT_INLINE void crt_store_int16x8_int8(int8_t *to, crt_int16x8 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrbq_s16(to, v);
+#else
+    for (int i = 0; i < 8; i++) {
+        to[i] = (int8_t)v.lane[i];
+    }
+#endif
+}
+
 CRT_INLINE void crt_store_int16x8(int16_t *to, crt_int16x8 v)
 {
 #if defined(__ARM_FEATURE_MVE)

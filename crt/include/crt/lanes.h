@@ -8,6 +8,18 @@
 
 CRT_C_BODIES
 
+/* So many bytes, and zeros. */
+CRT_INLINE crt_int8x16 crt_first16(const int8_t *from, int32_t bytes)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vldrbq_z_s8(from, vctp8q((uint32_t)bytes));
+#else
+    crt_int8x16 v = {{0}};
+    CRT_COPY(v.lane, from, (uint32_t)bytes);
+    return v;
+#endif
+}
+
 /* n in each lane. */
 CRT_INLINE crt_int8x16 crt_all16(int32_t n)
 {
@@ -131,20 +143,6 @@ CRT_INLINE crt_int32x4 crt_scale4(crt_int32x4 acc, crt_int32x4 offset)
         acc.lane[i] = acc.lane[i] * 256 + offset.lane[i];
     }
     return acc;
-#endif
-}
-
-/* In each lane: v + add, and 1 more where bit n of v is set. */
-CRT_INLINE crt_int32x4 crt_even4(crt_int32x4 v, int32_t n, int32_t add)
-{
-#if defined(__ARM_FEATURE_MVE)
-    crt_int32x4 bit = vandq_s32(vshlq_r_s32(v, -n), vdupq_n_s32(1));
-    return vaddq_s32(vaddq_n_s32(v, add), bit);
-#else
-    for (int i = 0; i < 4; i++) {
-        v.lane[i] += add + (v.lane[i] >> n & 1);
-    }
-    return v;
 #endif
 }
 

@@ -9,6 +9,20 @@
 
 CRT_C_BODIES
 
+/* In each lane: v + add, and 1 more where bit n of v is set. */
+CRT_INLINE crt_int32x4 crt_even4(crt_int32x4 v, int32_t n, int32_t add)
+{
+#if defined(__ARM_FEATURE_MVE)
+    crt_int32x4 bit = vandq_s32(vshlq_r_s32(v, -n), vdupq_n_s32(1));
+    return vaddq_s32(vaddq_n_s32(v, add), bit);
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] += add + (v.lane[i] >> n & 1);
+    }
+    return v;
+#endif
+}
+
 /* In each lane: v * 2^n, held within int32. */
 CRT_INLINE crt_int32x4 crt_lift4(crt_int32x4 v, crt_int32x4 n)
 {

@@ -260,6 +260,16 @@ define internal i64 @crt_long_dot8(i64 %acc, <8 x i16> %x, <8 x i16> %w)
   ret i64 %r
 }"""
 
+_FIRST16 = """
+declare <16 x i1> @llvm.arm.mve.vctp8(i32)
+declare <16 x i8> @llvm.masked.load.v16i8.p0(ptr, i32, <16 x i1>, <16 x i8>)
+define internal <16 x i8> @crt_first16(ptr %x, i32 %n) alwaysinline nounwind {
+  %m = call <16 x i1> @llvm.arm.mve.vctp8(i32 %n)
+  %r = call <16 x i8> @llvm.masked.load.v16i8.p0(ptr %x, i32 1, <16 x i1> %m,
+    <16 x i8> zeroinitializer)
+  ret <16 x i8> %r
+}"""
+
 _VECTOR_INSTRUCTIONS = (
     "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "declare i32 @llvm.arm.mve.vmldava.v8i16(i32, i32, i32, i32, <8 x i16>, <8 x i16>)",
@@ -287,6 +297,7 @@ _VECTOR_INSTRUCTIONS = (
     "declare <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16>, <8 x i16>)",
     f"declare void @{SCATTER}(ptr, <8 x i16>, <8 x i16>, i32, i32)",
     _LONG_DOT8,
+    _FIRST16,
     _ROUNDS,
     _PACKS,
     _REALS,

@@ -176,7 +176,9 @@ class Builder:
         self._blocks[-1].append(replace(last, otherwise=body))
 
     @contextmanager
-    def part(self, name: str, doc: str = "", /, **given: Expr) -> Iterator[list[Var]]:
+    def part(
+        self, name: str, doc: str = "", in_place: bool = False, /, **given: Expr
+    ) -> Iterator[list[Var]]:
         """A piece that becomes a function; it gets what it uses of `given`."""
         outer = self._names, self._taken
         self._names, self._taken = [set(given)], set(given)
@@ -193,7 +195,7 @@ class Builder:
         if not known:
             known = self._unique(name, outermost=True)
             alike.append((known, params, body))
-        self._blocks[-1].append(Part(known, tuple(params), values, body, False, doc))
+        self._blocks[-1].append(Part(known, tuple(params), values, body, in_place, doc))
 
     def call(self, func: Func, pointers: Sequence[Expr], values: Iterable[int]) -> None:
         """Another kernel, as a part of this one: it may work in place."""

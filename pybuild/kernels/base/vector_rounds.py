@@ -25,7 +25,7 @@ from pybuild.ir.loop import (
     minimum,
     select,
 )
-from pybuild.kernels.base.vectors import WORDS
+from pybuild.kernels.base.vectors import EVEN4, WORDS
 
 _V, _M, _N = (Var(name, WORDS) for name in "vmn")
 _LOW, _HIGH, _MORE = (Var(name, INT32) for name in ("low", "high", "more"))
@@ -145,7 +145,7 @@ LANE = (lane("crt_first4", 0), lane("crt_second4", 1), lane("crt_third4", 2))
 NAMES = frozenset(
     one.name
     for one in (
-        LIFT4, TWICE4, TWICE_DOWN4, ONCE4, AWAY4, SCALED4, HOLD4, ABOVE_BYTE4,
-        ABOVE_FIVE4, FIVE_LOW4, *LANE,
+        EVEN4, LIFT4, TWICE4, TWICE_DOWN4, ONCE4, AWAY4, SCALED4, HOLD4,
+        ABOVE_BYTE4, ABOVE_FIVE4, FIVE_LOW4, *LANE,
     )
 )  # fmt: skip

@@ -25,9 +25,11 @@ from pybuild.ir.loop import (
     VectorType,
     binary,
     cast,
+    const,
     i32,
     i64,
     load,
+    minimum,
     wide,
 )
 from pybuild.kernels.base.intrin import MULHI
@@ -48,6 +50,7 @@ _A, _B = Var("a", BYTES), Var("b", BYTES)
 _ROWS = tuple(Var(f"row{i}", BYTES) for i in range(4))
 _FROM = Var("from", PointerType(INT32, writable=True))
 _FOUR = tuple(Var(name, INT32) for name in "abcd")
+_SMALL = Var("from", PointerType(INT8))
 
 
 def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
@@ -86,6 +89,20 @@ def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
     return Intrin(name, params, result, c=f"{name}({given})")
 
 
+def _first(lane: int) -> Expr:
+    inside = (const(lane) - _N) >> 31
+    return cast(i32(load(_SMALL, minimum(lane, _N - 1))) & inside, INT8)
+
+
+# n bytes, at any address, and zeros; nothing is read behind them
+FIRST16 = Intrin(
+    "crt_first16",
+    (_SMALL, _N),
+    Lanes(tuple(map(_first, range(16)))),
+    c="crt_first16({0}, {1})",
+    feature="mve",
+    llvm="crt_first16",
+)
 # n in each lane; of n its low byte
 ALL4 = _intrin("crt_all4", (_N,), _all(_N))
 ALL16 = _intrin("crt_all16", (_N,), Lanes((cast(_N, INT8),) * 16))

@@ -32,6 +32,8 @@ from pybuild.kernels.mve.exact import Exact, exact16
 from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
+_CALL = 40  # instructions
+
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as vectors: four channels, of these those of each pass, then
@@ -144,7 +146,7 @@ def _offer(
     blocks = window.groups * -(-layer.group_outputs // layer.together)
     gathered = 0 if layer.direct else 3 * layer.steps + 10 * window.kernel_h
     gathered *= window.groups
-    gathered += 2 * layer.steps if row and layer.direct else 0
+    gathered += 2 * layer.steps if layer.copied else 0
     return Candidate(
         func=k.finish(in_place=row),
         args=tuple(k.values),
@@ -155,5 +157,6 @@ def _offer(
         bands=bands,
         scratch=layer.scratch,
         in_place=(0,) if row else (),
-        cost=pixels * (blocks * (10 * layer.steps + 24) + gathered),
+        cost=pixels * (blocks * (10 * layer.steps + 24) + gathered)
+        + images * bands * _CALL,
     )

@@ -22,7 +22,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vector_packs import ODD4, PLACES8, TWOS4
-from pybuild.kernels.base.vectors import BYTES, DOT8, DOT16, HALVES
+from pybuild.kernels.base.vectors import BYTES, DOT8, DOT16, FIRST16, HALVES
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
@@ -94,7 +94,7 @@ class _Writer(Patches):
         n = self.layer.pixels
         if self.layer.direct:
             x = k.row("row", 1, self.elem)
-            if self.layer.row:
+            if self.layer.copied:
                 size = self.layer.window.width * self.layer.window.channels
                 to = k.let("to", self.patch)
                 self._copy(x, to, k.arg("row_bytes", size), size)
@@ -207,9 +207,10 @@ class _Writer(Patches):
         }
         rest = f"row_{layer.rest_key}" if self._rest else "row"
         row = rest if whole_row else ""
+        row += "_over" * layer.over
         parts = ("dot_mve", row, str(pixels), layer.dot_key)
         name = "_".join(p for p in parts if p)
-        with k.part(name, layer.dot_doc, **given) as params:
+        with k.part(name, layer.dot_doc, layer.over, **given) as params:
             inner = {p.name: p for p in params}
             self.finish = finish.inside(inner)
             yield inner
@@ -355,6 +356,9 @@ class _Writer(Patches):
         if self.layer.apart and step == self.layer.steps - 1:
             at = given["last"]
             vector = HALVES if self.layer.half else vector
+        if self.layer.few:
+            firsts = [FIRST16(x, self.layer.few) for x in sources]
+            return [self.k.let("values", first) for first in firsts]
         return [self.k.let("values", wide(x, at, vector)) for x in sources]
 
     def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:

@@ -140,10 +140,11 @@ class Layer:
 
     @property
     def half(self) -> bool:
-        """The last vector of several is of eight bytes, widened: half of a whole one
-        would be zeros."""
+        """The last vector of several, or the only one, is of eight bytes, widened: half
+        of a whole one would be zeros."""
         few = 0 < self.taps % VECTOR <= HALF
-        return self.elem is DType.INT8 and few and self.taps > VECTOR
+        several = self.taps > VECTOR or self.taps == HALF
+        return self.elem is DType.INT8 and few and several
 
     @property
     def last(self) -> int:
@@ -153,7 +154,7 @@ class Layer:
     @property
     def tail(self) -> bool:
         """The last vector reaches back into the one before."""
-        return self.direct and self.taps % self.last > 0
+        return self.direct and self.steps > 1 and self.taps % self.last > 0
 
     @property
     def apart(self) -> bool:
@@ -164,7 +165,26 @@ class Layer:
     def direct(self) -> bool:
         """Vectors are loaded from the row itself."""
         w = self.window
-        return w.pointwise and w.groups == 1 and self.taps >= self.step
+        plain = w.pointwise and w.groups == 1
+        return plain and (self.taps >= self.step or self.elem is DType.INT8)
+
+    @property
+    def few(self) -> int:
+        """Bytes of a pixel that are read where they lie, and fill no vector."""
+        filled = self.taps >= self.step or self.half
+        return self.taps if self.direct and not filled else 0
+
+    @property
+    def copied(self) -> bool:
+        """A row is copied before it is written over: not where vectors of pixels are
+        read once."""
+        kept = self.held and not self.run_steps
+        return self.row and self.direct and not kept
+
+    @property
+    def over(self) -> bool:
+        """What is read where it lies is written over."""
+        return self.row and self.direct and not self.copied
 
     @property
     def steps(self) -> int:
@@ -188,7 +208,7 @@ class Layer:
         """Bytes of the patch."""
         if self.direct:
             row = self.window.width * self.window.channels
-            return -(-row // self.step) * VECTOR if self.row else 0
+            return -(-row // self.step) * VECTOR if self.copied else 0
         return self.pixels * self.steps * VECTOR
 
     @property
@@ -226,7 +246,9 @@ class Layer:
     @property
     def _row_key(self) -> str:
         size = self.window.width * self.window.channels
-        return f"row_{form(size, self.step)}" if self.row and self.direct else ""
+        if self.copied:
+            return f"row_{form(size, self.step)}"
+        return "over" if self.over else ""
 
     @property
     def doc(self) -> str:
@@ -263,6 +285,7 @@ class Layer:
             self._turn_key,
             "threes" if self.threes else "",
             "half" if self.half else "",
+            f"first{self.few}" if self.few else "",
             "tail" if self.tail else "",
             "odd" if odd else "",
             "grouped" if self.window.groups > 1 else "",

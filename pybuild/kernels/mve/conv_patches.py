@@ -8,7 +8,7 @@ from __future__ import annotations
 from pybuild.dtype import DType
 from pybuild.ir.loop import INT8, Expr, Var, VectorType, cast, const, load, offset, wide
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.vectors import ALL16, words_at
+from pybuild.kernels.base.vectors import ALL4, ALL16, halves_at, words_at
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.mve.conv_layer import Layer
 
@@ -74,6 +74,11 @@ class Patches:
     def _fill(self, to: Var) -> None:
         """The zero point in all channels of a column."""
         k, known, step = self.k, self.layer.window.group_channels, 16
+        if self.elem is INT8 and 4 <= known < step:
+            zeros = k.let("zeros", ALL4(self.x_zero))
+            for at_byte in _words(known):
+                k.store(to, at_byte, zeros)
+            return
         if self.elem is not INT8 or known < step:
             with k.loop("c", self.inputs, rolled=True) as c:
                 k.store(to, c, cast(self.x_zero, self.elem))
@@ -99,11 +104,18 @@ class Patches:
                 k.store(to, at, self._vector(x, at))
             if known % self.step:
                 k.store(to, count - self.step, self._vector(x, count - self.step))
+        elif known >= 8:  # bytes, as halves
+            for at_byte in [0, *([known - 8] if known > 8 else [])]:
+                k.store(to, at_byte, halves_at(x, at_byte))
         elif known >= 4:
-            ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
-            for at_byte in ends:
+            for at_byte in _words(known):
                 k.store(to, at_byte, words_at(x, at_byte))
         else:
             for at_byte in range(known):
                 k.store(to, at_byte, load(x, at_byte))
         k.assign(to, offset(to, count if known >= self.step else known))
+
+
+def _words(count: int) -> list[int]:
+    """Where words of so many bytes begin, the last of which may reach back."""
+    return [*range(0, count - 3, 4), *([count - 4] if count % 4 else [])]

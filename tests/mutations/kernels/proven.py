@@ -5,6 +5,7 @@ _FORMS = "tests/proofs/test_forms.py::{}"
 _RULES = "tests/proofs/test_rules_proven.py::{}"
 _HALVES = "tests/kernels/mve/test_half_vectors.py::test_by_llvm_and_c"
 _ONE = "tests/kernels/dsp/test_one_factor.py::test_by_llvm_and_c[{}]"
+_FEW = "tests/kernels/mve/test_few_channels.py::{}"
 _EACH = _FORMS.format("test_each_form_at_every_sum")
 
 PROVEN = (
@@ -141,5 +142,19 @@ PROVEN = (
         "return next((u for u in _UNUSUAL if pairs % u == 0), 0)",
         "return _UNUSUAL[0]",
         "tests/kernels/dsp/test_exact_turns.py::test_by_llvm_and_c",
+    ),
+    (
+        "how few bytes a pixel has",
+        "pybuild/kernels/mve/conv_code.py",
+        "FIRST16(x, self.layer.few)",
+        "FIRST16(x, self.layer.few - 1)",
+        _FEW.format("test_on_a_core"),
+    ),
+    (
+        "rows that are copied before they are written over",
+        "pybuild/kernels/mve/conv_layer.py",
+        "return self.row and self.direct and not kept",
+        "return False",
+        _FEW.format("test_rows_are_written_over"),
     ),
 )
