@@ -83,7 +83,8 @@ def _job(op: str, shape: tuple[int, ...], kind: str, core: str) -> tuple[Job, Ar
 
 def _added(core: str, folder: Path) -> list[tuple[str, tuple[int, ...], str, str]]:
     """Adds a row of each form by both printers; which kernel each has."""
-    jobs, wanted, named = [], [], []
+    jobs, wanted = [], []
+    named: list[tuple[str, tuple[int, ...], str, str]] = []
     for op in OPS:
         for shape in (*SHAPES, *LONG):
             for kind in ("int8", "int16"):
