@@ -176,10 +176,9 @@ class Layer:
 
     @property
     def copied(self) -> bool:
-        """A row is copied before it is written over: not where vectors of pixels are
-        read once."""
-        kept = self.held and not self.run_steps
-        return self.row and self.direct and not kept
+        """A row is copied before it is written over: not where a pixel is less than a
+        vector, which is read once."""
+        return self.row and self.direct and self.taps >= self.step
 
     @property
     def over(self) -> bool:

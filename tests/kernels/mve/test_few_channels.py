@@ -84,7 +84,7 @@ def test_by_llvm_and_c(tmp_path: Path) -> None:
         found = kernels(made)
         assert found or layer[0] < 4, layer
         for one in found:
-            assert one.scratch == 0 or layer[2] > 1, one
+            assert one.scratch == 0 or layer[0] >= 16 or layer[2] > 1, one
             jobs.append(Job(one, {"x": x}, {"y": wanted}))
     for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
         for job, result in zip(jobs, results, strict=True):

@@ -153,7 +153,7 @@ PROVEN = (
     (
         "rows that are copied before they are written over",
         "pybuild/kernels/mve/conv_layer.py",
-        "return self.row and self.direct and not kept",
+        "return self.row and self.direct and self.taps >= self.step",
         "return False",
         _FEW.format("test_rows_are_written_over"),
     ),
