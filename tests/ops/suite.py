@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from pybuild.package.folder import write_beside
 from tests.ops.cases import ROUNDINGS, Case, cases
 
 Files = dict[str, str]
+# cases that a compiler is started for; half of a case's time is to start one
+TOGETHER = 16
+# what has its name in one file alone
+_OWN = re.compile(
+    r"^(?:static|CRT_INLINE|CRT_PART)\b[^;={(]*?(\w+)[(\[]|^typedef int (\w+);", re.M
+)
 
 
 def _spelled() -> re.Pattern[str]:
@@ -24,7 +31,7 @@ def _spelled() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Suite:
-    """Folder of sources; `units` holds all that a case has, for one compiler run."""
+    """Folder of sources; each of `units` holds all that some cases have."""
 
     folder: Path
 
@@ -35,6 +42,10 @@ class Suite:
     @property
     def sources(self) -> list[Path]:
         return [self.folder / "main.c", *self.units]
+
+    @property
+    def cases(self) -> int:
+        return len(list(self.folder.glob("*_selftest.c")))
 
 
 def c_name(case: Case, rounding: str) -> str:
@@ -50,8 +61,7 @@ def write_suites(folder: Path) -> None:
     `generic`, with kernels that are the case's own; in `dsp`, for a Cortex-M4 with
     kernels that models may share, what is other code there; in `spelled`, what of this
     has instructions that a compiler for any core does not see."""
-    sources: dict[str, Files] = {which: {} for which in ("generic", "dsp", "spelled")}
-    names: dict[str, list[str]] = {which: [] for which in sources}
+    cases_of: dict[str, dict[str, Files]] = {"generic": {}, "dsp": {}, "spelled": {}}
     spelled = _spelled()
     for case in cases():
         for rounding in ROUNDINGS:
@@ -66,11 +76,34 @@ def write_suites(folder: Path) -> None:
                 if spelled.search(dsp[f"{name}.c"]):
                     kinds.append(("spelled", dsp))
             for which, files in kinds:
-                names[which].append(name)
-                unit = (f'#include "../{f}"\n' for f in files if f.endswith(".c"))
-                sources[which] |= {**files, f"units/{name}.c": "".join(unit)}
-    for which, files in sources.items():
-        write_beside(folder / which, {**files, "main.c": _main(names[which])})
+                cases_of[which][name] = files
+    for which, found in cases_of.items():
+        files = {file: text for one in found.values() for file, text in one.items()}
+        more = {**dict(_units(found)), "main.c": _main(list(found))}
+        write_beside(folder / which, {**files, **more})
+
+
+def _units(found: Mapping[str, Files]) -> Iterator[tuple[str, str]]:
+    """Cases together whose files include the same: what one lacks no other brings."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, files in found.items():
+        included = re.findall(r'#include (["<]crt/.*|<.*)', "".join(files.values()))
+        alike.setdefault(tuple(sorted({*included})), []).append(name)
+    for number, names in enumerate(alike.values()):
+        for first in range(0, len(names), TOGETHER):
+            some = names[first : first + TOGETHER]
+            parts = (_apart(found[name], at) for at, name in enumerate(some))
+            yield f"units/{number}_{first:03}.c", "".join(parts)
+
+
+def _apart(files: Files, number: int) -> str:
+    """A case's sources; what they have in common with others gets a name of its own."""
+    sources = {file: text for file, text in files.items() if file.endswith(".c")}
+    own = {one for found in _OWN.findall("".join(sources.values())) for one in found}
+    names = sorted(own - {""})
+    lines = [f"#define {name} {name}_{number}\n" for name in names]
+    lines += [f'#include "../{file}"\n' for file in sources]
+    return "".join((*lines, *(f"#undef {name}\n" for name in names)))
 
 
 def _code(case: Case, rounding: str, target: str, alone: bool) -> Files:
