@@ -150,11 +150,4 @@ PROVEN = (
         "FIRST16(x, self.layer.few - 1)",
         _FEW.format("test_on_a_core"),
     ),
-    (
-        "rows that are copied before they are written over",
-        "pybuild/kernels/mve/conv_layer.py",
-        "return self.row and self.direct and self.taps >= self.step",
-        "return False",
-        _FEW.format("test_rows_are_written_over"),
-    ),
 )
