@@ -249,7 +249,7 @@ def test_averages_in_sums_of_16_bits() -> None:
             if kernel == (15, 17):
                 one = replace(one, arrays={"x0": np.full(sides, -128, np.int8)})
             found = candidates(one.node, one.graph, core)
-            pairs = [c for c in found if c.func and "dsp" in c.func.name]
+            pairs = [c for c in found if c.func and "pool_dsp" in c.func.name]
             assert len(pairs) == fits
             jobs += [(one, Job(c, one.arrays, {"y": one.expected()})) for c in pairs]
     _check(jobs, run_llvm([job for _, job in jobs]))

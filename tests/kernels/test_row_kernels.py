@@ -58,7 +58,7 @@ def test_rows_are_written_over_by_llvm() -> None:
     names = " ".join(job.candidate.func.name for job in jobs if job.candidate.func)
     scalar = ("_ahead_", "_row_fours", "_unsigned_", "2_pointwise_row_rest1",
               "4_pointwise_row_rest1")  # fmt: skip
-    for form in (*scalar, "mve_row_vectors", "mve_rest"):
+    for form in (*scalar, "mve_row_vectors", "mve_over_rest"):
         assert form in names, form
     _check(jobs, run_llvm(jobs))
 
