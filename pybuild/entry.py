@@ -6,7 +6,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -32,9 +32,9 @@ from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
+from pybuild.records import dataclass
 
 Buildable = Model | Graph | Chain | Features | Images | Source
-_ANY = "generic"  # the processor, if none is named
 # arrays by the names of inputs, that of an only one, or where they are
 Data = Mapping[str, ArrayLike] | ArrayLike | os.PathLike[str]
 
@@ -180,7 +180,7 @@ def build(
     *,
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
-    target: str = _ANY,
+    target: str = "generic",
     mod_name: str = "default",
     **options: Any,
 ) -> Library: ...
@@ -192,7 +192,7 @@ def build(
     *,
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
-    target: str = _ANY,
+    target: str = "generic",
     mod_name: str = "default",
     **options: Any,
 ) -> Library | Package:
@@ -214,7 +214,7 @@ def build(
         weights = options["params"]
         options = {**options, "params": tuple(weights)}
     if _is_machine(out):
-        if target != _ANY:
+        if target != "generic":
             raise BuildError(str(out), f"is a target, and so is '{target}'", "give one")
         out, target = None, str(out)
     target = _machine(target)

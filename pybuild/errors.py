@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
 
+from pybuild.records import dataclass
 from pybuild.short_names import brief
 
 _FUSED = re.compile(r"'([^'\s]*;[^'\s]*)'")

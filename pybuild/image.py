@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ from pybuild.package.provenance import banner, provenance_of
 from pybuild.package.tree import image_tree, program_of_image, with_report
 from pybuild.plan.connections import Connection, read_connections
 from pybuild.plan.image_memory import Room, lay_pieces
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,13 +1,11 @@
-"""A planned model: figures, C files, parameters, and instances on this machine.
-
-What prints files is imported where files are printed: `crt inspect` prints none.
-"""
+"""A planned model: figures, C files, parameters, and instances on this machine. What
+prints files is imported where files are printed: `crt inspect` prints none."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +36,7 @@ from pybuild.plan.row_input import fed_search
 from pybuild.plan.schedule.lower_bound import least_ram
 from pybuild.plan.schedule.stages import Search
 from pybuild.progress import Progress, silent
+from pybuild.records import dataclass
 from pybuild.select.choose import Options
 from pybuild.select.devices import by_name, offers, processor_of, table_of
 from pybuild.select.parameters import with_values

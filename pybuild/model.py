@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
+from pybuild.records import dataclass
 from pybuild.select.build_seconds import build_seconds
 from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
 from pybuild.select.constant_args import with_constant_args

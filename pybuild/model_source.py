@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from pybuild.frontends.formats import (
     format_of,
     refuse_folder,
 )
+from pybuild.records import dataclass
 
 if TYPE_CHECKING:
     from onnx import ModelProto

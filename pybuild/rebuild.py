@@ -7,7 +7,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from pybuild.options.packages import PackageOptions
 from pybuild.options.recipe import source_of
 from pybuild.package.folder import EXAMPLE, PAGE, REPORT, digest_of, list_lines
 from pybuild.project.read import find_project, read_project
+from pybuild.records import dataclass
 
 Find = Callable[[Mapping[str, str]], Path]
 

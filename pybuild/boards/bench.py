@@ -6,7 +6,7 @@ Everything is counted or read off the program; nothing is estimated but the boun
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from pybuild.errors import BuildError
 from pybuild.package.curve import Fit, fit_facts
 from pybuild.package.report import layer
 from pybuild.plan.schedule.lock_step import PUSH
+from pybuild.records import dataclass
 from pybuild.verify.samples import sample
 
 if TYPE_CHECKING:

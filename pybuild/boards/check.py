@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from pybuild.dtype import Array
 from pybuild.host.lazy_buffers import lend
 from pybuild.host.trace import recorded
 from pybuild.package.curve import Fit, fit_facts
+from pybuild.records import dataclass
 from pybuild.verify.check import CheckResult, inputs_of
 from pybuild.verify.classes import REFERENCE, classes_of
 from pybuild.verify.compare import Judge, Limits, Tally, ranges

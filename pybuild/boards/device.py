@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from pybuild.boards.simulators.unicorn import Unicorn, find_unicorn
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.plan.plan import Plan
+from pybuild.records import dataclass
 from pybuild.targets.board import Board, load_board
 from pybuild.targets.core import Core
 from pybuild.targets.names import core_named

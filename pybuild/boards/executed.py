@@ -6,13 +6,13 @@ Counted in a simulator that says which code ran; nothing is estimated.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybuild.boards.bench import counted
 from pybuild.boards.device import Device, program_of
 from pybuild.boards.firmware.worst import function_counts
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 if TYPE_CHECKING:
     from pybuild.host.build_facts import Library

@@ -7,13 +7,13 @@ scratch, a row of the window each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pybuild.bounds.values import Access, Memory
 from pybuild.bounds.walk import accesses
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.plan.plan import Plan
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from pybuild.records import dataclass
 
 Number = int | float  # float: an infinity
 Range = tuple[Number, Number]

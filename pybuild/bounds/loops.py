@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pybuild.bounds.arithmetic import one_of
 from pybuild.bounds.linear import Facts, Linear, Number, Range, Steps, Unknown, unknown
 from pybuild.bounds.values import Address, Value
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

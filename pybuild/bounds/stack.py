@@ -5,9 +5,9 @@ frames and calls are given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 NO_OBJECT = (
     "unknown: no object, and each compiler has its own frames; "

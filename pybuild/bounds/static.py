@@ -5,7 +5,6 @@ its time and its addresses depend on data, and about how long it takes at most.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pybuild.bounds.layers import pointers
 from pybuild.bounds.timing import Timing, timing
@@ -17,6 +16,7 @@ from pybuild.ir.loop_verify import operands, statements, walked
 from pybuild.kernels.base.external import External
 from pybuild.ops.conv import conv_parameters, sum_reach
 from pybuild.plan.plan import Plan
+from pybuild.records import dataclass
 from pybuild.select.core_prices import PRICES
 from pybuild.select.prices import price
 from pybuild.targets.target import Target

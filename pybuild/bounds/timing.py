@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.bounds.values import Memory
 from pybuild.ir.loop import (
@@ -35,6 +35,7 @@ from pybuild.ir.loop import (
     WideLoad,
 )
 from pybuild.ir.loop_verify import names_in, operands, statements, walked
+from pybuild.records import dataclass
 
 _MOST = 1024  # kernels that are remembered
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.bounds.linear import Linear, Number, Steps
 from pybuild.dtype import Array, DType
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

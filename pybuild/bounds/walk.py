@@ -7,7 +7,7 @@ with that for all turns at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.bounds.arithmetic import (
     any_of,
@@ -53,6 +53,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.ir.loop_verify import changed, names_in
 from pybuild.ir.relevant import leading_to_addresses, reads_memory
+from pybuild.records import dataclass
 
 # of loops: what a name stays within is tried so often
 MOST_TRIES = 6

@@ -5,7 +5,7 @@ is, how long it takes by estimate, and what would make it fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from pybuild.entry import load
@@ -16,6 +16,7 @@ from pybuild.model_source import Source
 from pybuild.options.many import FitOptions
 from pybuild.options.option import options_in
 from pybuild.progress import Progress, Steps, silent
+from pybuild.records import dataclass
 from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
 

@@ -56,7 +56,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
     Errors  SystemExit of code USAGE; argparse itself takes `--name=--` for a list
     """
-    top = parser()
+    top = parser(next((word for word in words if word[:1] != "-"), None))
     for word in words:
         if word.startswith("--") and word.endswith("=--"):
             top.error(f"argument {word[:-3]}: '--' is no value")
@@ -94,8 +94,11 @@ def _unknown(word: str, command: argparse.ArgumentParser) -> str:
     return f"there is no option {name}: {hint}"
 
 
-def parser() -> argparse.ArgumentParser:
-    """Of the whole command; the verb is in `verb`."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Of the whole command; the verb is in `verb`.
+
+    only  the verb that is asked for: of others options are left out
+    """
     top = _Parser(prog="crt", description="Neural networks as static C.", epilog=_CODES)
     top.add_argument("--version", action="version", version=f"crt {__version__}")
     top.add_argument(
@@ -106,6 +109,8 @@ def parser() -> argparse.ArgumentParser:
     for name, kinds in VERBS.items():
         text = ABOUT[name]
         verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        if only in VERBS and name != only:
+            continue
         if name == "build":
             verb.add_argument("models", nargs="*", metavar="MODEL", help=_MODEL)
         elif name == "compare":

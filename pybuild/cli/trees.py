@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from pybuild.options.packages import PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
 from pybuild.package.page import image_page, report_page
 from pybuild.package.report import Report
+from pybuild.records import dataclass
 
 if TYPE_CHECKING:
     from pybuild.evidence.write import Evidence

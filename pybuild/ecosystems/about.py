@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pybuild.errors import BuildError, Problem
 from pybuild.options.packages import PackageOptions
+from pybuild.records import dataclass
 
 RUNTIME = "crt"
 # semver.org, of which CMSIS-Pack and Arduino want all three numbers

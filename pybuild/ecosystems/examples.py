@@ -5,12 +5,12 @@ entry point of its build, and empty where a project compiles it beside its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pybuild.dtype import DType
 from pybuild.emit.tables.tables import Tables, TensorRow
 from pybuild.package.tree import filled
+from pybuild.records import dataclass
 
 TEMPLATES = Path(__file__).parent / "templates"
 _MODEL = TEMPLATES / "model"

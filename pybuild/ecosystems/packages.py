@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pybuild import __version__
@@ -32,6 +31,7 @@ from pybuild.options.option import keywords, plain
 from pybuild.options.packages import ECOSYSTEMS, PackageOptions
 from pybuild.package.folder import REPORT
 from pybuild.package.tree import filled
+from pybuild.records import dataclass
 
 Files = dict[str, Content]
 

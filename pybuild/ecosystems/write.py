@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from pybuild.ecosystems.about import RUNTIME
@@ -17,6 +16,7 @@ from pybuild.package.folder import (
     write_file,
     write_tree,
 )
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

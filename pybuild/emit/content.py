@@ -7,7 +7,8 @@ all other files are plain strings.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from pybuild.records import dataclass
 
 
 class Text:

@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from pybuild.evidence.tool import bill, tool_facts
 from pybuild.library import Library
 from pybuild.package.folder import digest_of, telling
 from pybuild.progress import Progress, silent
+from pybuild.records import dataclass
 
 if TYPE_CHECKING:
     from pybuild.entry import Data

@@ -11,7 +11,7 @@ import functools
 import json
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -38,6 +38,7 @@ from pybuild.ir.graph import Graph, State, Tensor
 from pybuild.params.blob import read_blob
 from pybuild.params.budget import UNPACKING
 from pybuild.plan.plan import Plan
+from pybuild.records import dataclass
 
 # makes the library anew: graph, its facts
 Rebuild = Callable[[Graph, Mapping[str, Any]], Factory]

@@ -10,7 +10,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from pybuild.ir.graph import Graph, Tensor
 from pybuild.ops.base.function import CALL
 from pybuild.package.folder import write_file
 from pybuild.params.blob import write_blob
+from pybuild.records import dataclass
 
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
 TENSORS_FILE = "output_tensors.params"

@@ -6,7 +6,6 @@ Giving is cheap; they are packed on the host before the next run. Knows no layer
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from pybuild.host.source import Source
 from pybuild.ir.graph import Tensor
 from pybuild.params.image_read import is_image, read_image
 from pybuild.params.image_write import write_image
+from pybuild.records import dataclass
 
 _UNBOUND, _LAYOUT = -14, -26
 # stands for values that only the kernels know

@@ -9,10 +9,10 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from pybuild.executor.dump import DebugNode
+from pybuild.records import dataclass
 
 _COLUMNS = (
     "Name",

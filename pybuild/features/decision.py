@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Attr, Node, State, Tensor
 from pybuild.ops.decide import KINDS, MOST_RUNS, NONE
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ here and nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.ops.signal import GAINS
+from pybuild.records import dataclass
 
 # of a window's weights, and of a band's
 WEIGHT_BITS = 12

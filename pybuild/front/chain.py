@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret, kept
 from pybuild.options.recipe import Recipe
 from pybuild.passes.stream import streamed
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 TFLITE, ONNX, JSON = "TensorFlow Lite", "ONNX", "graph JSON"
 PT2 = "torch.export"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybuild.host.abi import ffi
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from pybuild.host.cc import compile_shared, opened
 from pybuild.host.compiled_model import Compiled
 from pybuild.install import host_compiler, host_library, temporary_folder
 from pybuild.ir.loop import Func
+from pybuild.records import dataclass
 
 # what tables refer to in crt
 _RUNTIME = (

@@ -6,7 +6,6 @@ Knows no model; there is one kind of memory, the CPU's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Tensor
+from pybuild.records import dataclass
 
 # DLPack's numbers
 _TYPES = {"cpu": 1, "llvm": 1, "c": 1, "stackvm": 1, "ext_dev": 12}

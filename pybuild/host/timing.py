@@ -10,8 +10,10 @@ import functools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from pybuild.records import dataclass
 
 _GROWTH = 1.618
 _NANO = 1e-9

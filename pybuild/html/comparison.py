@@ -5,10 +5,10 @@ options that differ. Values only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pybuild.package.grid import NAME, NUMBER, TEXT, Page, grid
+from pybuild.records import dataclass
 
 Facts = Mapping[str, Any]
 

@@ -5,8 +5,9 @@ layer is off.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pybuild.package.image_report import ImageReport
 from pybuild.package.occupancy import Occupancy
 from pybuild.package.report import SCHEMA as REPORT_SCHEMA
 from pybuild.package.report import Ram, Report
-from pybuild.renamed_keys import old_names
+from pybuild.records import old_names
 
 Json = dict[str, Any]
 

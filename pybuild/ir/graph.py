@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
+from pybuild.records import dataclass
 from pybuild.short_names import brief, short_names
 
 # int, float, str, bool, or tuples of them

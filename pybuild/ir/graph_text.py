@@ -8,13 +8,14 @@ import json
 import keyword
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Bound, Graph, Node, Quant, State, Tensor, Window
+from pybuild.records import dataclass
 
 # constants of more elements are written as bytes
 _LISTED = 64

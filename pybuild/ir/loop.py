@@ -8,7 +8,7 @@ Knows nothing of operators, graphs or targets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Any
 
@@ -58,6 +58,7 @@ from pybuild.ir.expr import (
     typed,
     wide,
 )
+from pybuild.records import dataclass
 
 __all__ = [
     "BOOL",

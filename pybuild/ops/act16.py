@@ -5,7 +5,6 @@ tanh by one table of 256 points.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from pybuild.ops.fixed_point.quant import (
     requantize,
     saturated,
 )
+from pybuild.records import dataclass
 
 # LiteRT's table is one higher than the nearest integer here
 _HIGHER = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from pybuild.ops.base.operator import (
 )
 from pybuild.ops.fixed_point.quant import saturated, wide_multiplier
 from pybuild.ops.map import NUMBERS
+from pybuild.records import dataclass
 
 _ROWS = "the rows of the first must be as long as the columns of the second"
 

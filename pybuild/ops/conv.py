@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +39,7 @@ from pybuild.ops.fixed_point.quant import (
     rounded_away,
     saturated,
 )
+from pybuild.records import dataclass
 
 _INT32 = 1 << 31
 _TOO_FAR = "the scales of inputs and output are too far apart for 32 bits"

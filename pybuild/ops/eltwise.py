@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from pybuild.ops.fixed_point.quant import (
     requantize,
     saturated,
 )
+from pybuild.records import dataclass
 
 _HALF = 1 << 30  # as a Q31 multiplier
 # bits below the sum's units

@@ -7,7 +7,6 @@ Integers wrap as in C; float16 is computed in float32 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 from pybuild.ops.fixed_point.logarithm import fixed_log
 from pybuild.ops.fixed_point.quant import requantize
+from pybuild.records import dataclass
 
 Numpy = Callable[..., Any]
 INTEGERS = tuple(

@@ -7,7 +7,6 @@ mean square, and no mean is taken off. LiteRT has no such operator: this is the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from pybuild.ops.base.operator import (
     whole_quant,
 )
 from pybuild.ops.fixed_point.quant import saturated
+from pybuild.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 # elements of a row: n * sum(q * q) fits 62 bits

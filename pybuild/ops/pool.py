@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from pybuild.ops.fixed_point.quant import (
     saturated,
 )
 from pybuild.params.budget import MOST_RESIZED
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from pybuild.ops.fixed_point.quant import (
     shift_away,
     wide_multiplier,
 )
+from pybuild.records import dataclass
 
 X, H, C = 0, 1, 2
 # the first of four: input, forget, cell, output

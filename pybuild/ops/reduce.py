@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from pybuild.ops.base.operator import (
     whole_quant,
 )
 from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize, saturated
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

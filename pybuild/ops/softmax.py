@@ -6,7 +6,6 @@ int16: softmax16.py.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +29,7 @@ from pybuild.ops.fixed_point.quant import (
 )
 from pybuild.ops.fixed_point.reciprocal import mulhi, reciprocal
 from pybuild.ops.softmax16 import softmax16
+from pybuild.records import dataclass
 
 _Q31 = 1 << 31
 _SUM_BITS = 12

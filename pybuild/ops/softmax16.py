@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pybuild.ops.fixed_point.quant import (
     requantize,
     saturated,
 )
+from pybuild.records import dataclass
 
 _STEPS = 512
 _MOST_VALUES = 1 << 15

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array, DType
@@ -26,6 +24,7 @@ from pybuild.ops.fixed_point.quant import (
     saturated,
 )
 from pybuild.ops.recurrent import Pair, must_fit
+from pybuild.records import dataclass
 
 X, STATE, FEATURE, TIME, BIAS = range(5)
 

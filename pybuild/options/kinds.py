@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 from pybuild.errors import fitting
 from pybuild.options.regions import RegionSpec, read_regions
+from pybuild.records import dataclass
 from pybuild.targets.board import board_names
 from pybuild.targets.names import chips, hint_for, is_known, known_names
 from pybuild.targets.target import Target

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, TypeVar
 
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.options.kinds import FLAG, Kind, Wrong
 from pybuild.options.regions import RegionSpec
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 Chosen = TypeVar("Chosen")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.options import kinds
 from pybuild.options.option import option
+from pybuild.records import dataclass
 
 # firmware projects that take a package, in the order of docs/ecosystems.md
 ECOSYSTEMS = (

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from pybuild.options.option import keywords, of_words, plain
 from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

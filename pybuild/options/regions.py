@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pybuild.c_words import WORDS
 from pybuild.errors import BuildError, Problem
+from pybuild.records import dataclass
 
 OPTION = "--region"
 SPEEDS = ("fast", "plain", "slow")  # the fastest first

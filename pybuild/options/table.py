@@ -7,7 +7,6 @@ command line and in crt.toml a word, in report.json a key.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pybuild.options import kinds
@@ -16,6 +15,7 @@ from pybuild.options.option import option
 from pybuild.options.packages import PackageOptions
 from pybuild.options.pages import CompareOptions, ReportOptions, SampleOptions
 from pybuild.options.regions import RegionSpec
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")

@@ -5,10 +5,8 @@ Values only; knows no code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.plan.plan import Plan
-from pybuild.renamed_keys import renamed
+from pybuild.records import dataclass, renamed
 from pybuild.select.choose import Option, Options
 
 

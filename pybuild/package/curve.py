@@ -5,8 +5,10 @@ another. Values only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

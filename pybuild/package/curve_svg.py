@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from pybuild.package.curve import Point, layers_told
+from pybuild.records import dataclass
 
 # in units of the drawing; fonts have 13 of them
 WIDE, LEFT, RIGHT, TOP, HIGH = 840, 92, 34, 88, 300

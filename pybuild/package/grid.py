@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from pybuild.records import dataclass
 
 # kinds of columns: numbers, which are never broken; names, which may be cut in the
 # middle; text, which may go on in the next line

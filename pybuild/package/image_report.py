@@ -6,14 +6,14 @@ Values only; knows nothing of how they were found or where they are printed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pybuild.options.regions import RegionSpec
 from pybuild.package.report import Report
 from pybuild.plan.image_memory import Piece, lay_pieces
 from pybuild.plan.regions.regions import ARENA_NAME
-from pybuild.renamed_keys import renamed, with_old_keys
+from pybuild.records import dataclass, renamed, with_old_keys
 
 if TYPE_CHECKING:
     from pybuild.emit.c.image import ImageTables

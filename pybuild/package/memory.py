@@ -5,13 +5,11 @@ Values only; the plan has decided them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.emit.tables.stage_drawing import Arrow, arrows, drawn
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.plan import Plan
 from pybuild.plan.schedule.stages import Stage
-from pybuild.renamed_keys import renamed
+from pybuild.records import dataclass, renamed
 
 
 @renamed(how="placement", of="shares_with")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 ROLES = ("inputs", "outputs", "parameters", "steps")
 

@@ -5,7 +5,6 @@ against time. Values only; the plan has decided them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.graph import Graph
 from pybuild.plan.buffers.sharing import find_views, scratch_of
@@ -13,6 +12,7 @@ from pybuild.plan.memory.live_ranges import Piece, clocks
 from pybuild.plan.plan import Plan
 from pybuild.plan.regions.block_offsets import Occupied
 from pybuild.plan.schedule.stages import COUNTERS
+from pybuild.records import dataclass
 
 Spans = tuple[tuple[int, int], ...]
 

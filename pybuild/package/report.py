@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pybuild.bounds.stack import NO_STACK, KernelStack
@@ -20,7 +20,7 @@ from pybuild.package.occupancy import Occupancy
 from pybuild.package.structure import GraphFacts, WeightFacts
 from pybuild.plan.plan import Plan
 from pybuild.quantisation.report import Quantisation
-from pybuild.renamed_keys import renamed, with_old_keys
+from pybuild.records import dataclass, renamed, with_old_keys
 from pybuild.targets.target import Target
 
 # what a user may compare the numbers with, by build option

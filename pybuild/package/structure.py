@@ -6,13 +6,13 @@ Values only; knows no address and no kernel's code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pybuild.emit.tables.tables import Tables
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops import OPERATORS
 from pybuild.package.choices import KernelChoice
 from pybuild.plan.plan import Plan
+from pybuild.records import dataclass
 from pybuild.select.bound import least_per_mac
 from pybuild.targets.target import Target
 

@@ -6,9 +6,9 @@ Numbers below 32768 are ours, the others are the user's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from pybuild.params import lz4
+from pybuild.records import dataclass
 
 NONE, LZ4 = 0, 1
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.params.codecs import CODECS, NONE, Codecs
+from pybuild.records import dataclass
 
 MAGIC = b"CRTP"
 VERSION = 1

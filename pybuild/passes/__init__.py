@@ -7,7 +7,7 @@ keeps the model's results: bit for bit for integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.state import closed, opened
 from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.turns.roll import roll
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

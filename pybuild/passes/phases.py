@@ -6,7 +6,7 @@ that meet the same taps, woven together. Knows no file format and no kernel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -17,6 +17,7 @@ from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import pad_fill
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit
+from pybuild.records import dataclass
 
 # where a layer's weights have the axes of its window, and that of output channels
 _AXES = {"conv2d": (1, 0), "depthwise_conv2d": (0, 2)}

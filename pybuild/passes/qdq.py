@@ -7,7 +7,7 @@ frontend); what is left stays float between its dequantize and quantize.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.ops.conv import conv_parameters
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import Edit
+from pybuild.records import dataclass
 
 # commute with quantisation: the integers move, or the largest is chosen
 MOVEMENT = ("reshape", "transpose", "slice", "max_pool2d", "pad", "concat", "copy")

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem
 from pybuild.ir.graph import Graph, Node, State, Tensor, Window
 from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.passes.state import zeros
+from pybuild.records import dataclass
 
 OPTION = "--stream"
 

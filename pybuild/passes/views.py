@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.graph import Node
 from pybuild.passes.edit import Edit
+from pybuild.records import dataclass
 
 Perm = tuple[int, ...]
 Shape = tuple[int, ...]

@@ -5,7 +5,7 @@ that fits, or all that no other beats. Knows plans by their bytes only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
@@ -17,6 +17,7 @@ from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.plan.regions.regions import BLOCK_ALIGN, Limits
 from pybuild.plan.schedule.lock_step import Work
 from pybuild.plan.schedule.stages import Arrangement, Search, arranged
+from pybuild.records import dataclass
 
 # times the instructions of the fastest plan that saving bytes may cost; where no row
 # has as many pixels as are narrow, kernels by rows have little to share

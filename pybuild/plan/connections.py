@@ -6,10 +6,10 @@ Knows graphs by their models' names; no addresses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.ir.graph import Graph, Tensor
+from pybuild.records import dataclass
 
 OPTION = "--connect"
 

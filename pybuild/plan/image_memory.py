@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.options.regions import RegionSpec
 from pybuild.plan.buffers.offsets import round_up
 from pybuild.plan.plan import ARENA_ALIGN
 from pybuild.plan.regions.regions import ARENA_NAME
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

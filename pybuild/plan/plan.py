@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
@@ -17,6 +17,7 @@ from pybuild.plan.regions.block_offsets import Occupied
 from pybuild.plan.regions.regions import Region
 from pybuild.plan.schedule.lock_step import Ring
 from pybuild.plan.schedule.stages import Stage
+from pybuild.records import dataclass
 
 ARENA_ALIGN = 16
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from pybuild.options.table import (
 )
 from pybuild.project.lines import key_lines, line_of
 from pybuild.project.sweeps import Sweep, Value, axis_options, axis_values
+from pybuild.records import dataclass
 
 FILE, OTHER = "crt.toml", "pyproject.toml"
 SECTION = ("tool", "crt")

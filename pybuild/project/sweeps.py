@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -16,6 +15,7 @@ from pybuild.options.table import (
     LoadOptions,
     QuantiseOptions,
 )
+from pybuild.records import dataclass
 
 # what may take one value after another
 AXES = (LoadOptions, BuildOptions, QuantiseOptions, DataOptions, BoardOptions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
@@ -19,6 +19,7 @@ from pybuild.quantisation.rewrite import rewritten
 from pybuild.quantisation.samples import Samples
 from pybuild.quantisation.scheme import Fitted, Scheme, scheme
 from pybuild.quantisation.transformer import wide_nodes
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ Source: Nagel et al., Data-free quantization (2019).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from pybuild.passes.qdq import WEIGHTED
 from pybuild.quantisation.ranges import Floats, Observed, magnitudes
 from pybuild.quantisation.rewrite import CHANNEL_AXIS
 from pybuild.quantisation.scheme import Groups
+from pybuild.records import dataclass
 
 # these keep channels apart and pass any positive factor through
 _BETWEEN = ("max_pool2d", "avg_pool2d", "reshape", "mean", "copy", "add")

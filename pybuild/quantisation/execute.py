@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.interpret import operator_of
 from pybuild.quantisation.samples import Samples
+from pybuild.records import dataclass
 
 # bytes that all tensors of the samples computed at once may take
 _ROOM = 1 << 28

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from pybuild.quantisation.ranges import Floats
 from pybuild.quantisation.rewrite import CHANNEL_AXIS, least_scales
 from pybuild.quantisation.samples import Samples
 from pybuild.quantisation.scheme import Fitted, refused
+from pybuild.records import dataclass
 
 # weights of an output channel, above which moments take more than they give
 _MOST = 2304

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from pybuild.ops.base.operator import Numbers
 from pybuild.ops.fixed_point.quant import quantized, real
 from pybuild.quantisation.execute import Execution, like
 from pybuild.quantisation.samples import Samples
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

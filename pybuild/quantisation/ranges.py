@@ -9,7 +9,7 @@ entropy     the range whose 256 steps keep most of the distribution (least
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.options.table import PERCENTILE
 from pybuild.quantisation.execute import Execution
 from pybuild.quantisation.samples import Samples
+from pybuild.records import dataclass
 
 BINS = 2048
 _STEPS = 256

@@ -5,7 +5,7 @@ rows, and functions of one tensor, as GELU, which become curves between 513 poin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Attr, Graph, Node
 from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.ops.norm import MOST
+from pybuild.records import dataclass
 
 NORM, CURVE = "norm", "lookup"
 # functions of map that move values or change their type

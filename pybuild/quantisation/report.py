@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
-from pybuild.renamed_keys import renamed
+from pybuild.records import dataclass, renamed
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.ir.graph import Graph, Tensor
 from pybuild.ops.fixed_point.quant import quantized
 from pybuild.params.data import LABELS, read_data, read_labels
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from pybuild.quantisation.curves import is_smooth
 from pybuild.quantisation.ranges import Range
 from pybuild.quantisation.regions import CURVE, Region, regions
 from pybuild.quantisation.transformer import MOVES, wide_nodes
+from pybuild.records import dataclass
 
 # what LiteRT's int8 kernels give these, and what their values can be at all
 _FIXED = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from pybuild.errors import BuildError
 from pybuild.host.source import Portable
 from pybuild.progress import Progress, silent
+from pybuild.records import dataclass
 from pybuild.rpc.address import connect
 from pybuild.verify.bench import Seconds
 from pybuild.verify.samples import sample

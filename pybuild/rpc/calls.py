@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
 from pybuild.dtype import Array
+from pybuild.records import dataclass
 from pybuild.rpc.link import Call
 
 NONE = 0xFFFFFFFF

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from pybuild.host.ndarray import Device
 from pybuild.host.source import Source
+from pybuild.records import dataclass
 from pybuild.rpc.net import RemoteNet
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+
+from pybuild.records import dataclass
 
 _FLAG, _ESCAPE = b"\x7e", 0x7D
 # the escape itself first on the way out, last on the way in

@@ -9,10 +9,11 @@ import hmac
 import os
 import re
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pybuild.errors import UsageError
+from pybuild.records import dataclass
 from pybuild.rpc.frame import Frame, header
 
 KEY_BYTES, NONCE_BYTES, OFFER_BYTES, TAG_BYTES = 32, 16, 24, 16

@@ -10,9 +10,9 @@ import secrets
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pybuild.host.abi import check
+from pybuild.records import dataclass
 from pybuild.rpc.frame import EXTRA, Decoder, Frame, Kind, encode
 from pybuild.rpc.key import TAG_BYTES, Key, Seal, asked
 from pybuild.rpc.line import Line, RemoteError

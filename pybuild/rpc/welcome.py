@@ -6,8 +6,8 @@ Knows frames and keys; no line.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from pybuild.records import dataclass
 from pybuild.rpc.frame import Frame, Kind
 from pybuild.rpc.key import OFFER_BYTES, TAG_BYTES, Key, Seal
 

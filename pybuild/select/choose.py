@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.ir.graph import Node
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.candidate import ROWS_BYTES, Candidate
+from pybuild.records import dataclass
 from pybuild.select.prices import price
 from pybuild.targets.target import Target
 

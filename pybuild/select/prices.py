@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pybuild.ir.loop import (
     FLOAT32,
@@ -45,6 +44,7 @@ from pybuild.ir.loop import (
 from pybuild.ir.loop_verify import loaded_from, names_in
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
+from pybuild.records import dataclass
 from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import (
     INSTRUCTIONS,

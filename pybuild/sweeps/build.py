@@ -10,7 +10,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pybuild.front import read_front, with_front
 from pybuild.html.data import of_report
 from pybuild.library import Library
 from pybuild.model import Model
+from pybuild.records import dataclass
 from pybuild.sweeps.files import unpacked
 from pybuild.sweeps.job import Job, content_of, to_load, tool_digest
 from pybuild.sweeps.plan import labelled, model_digest, opened

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pybuild
 from pybuild.errors import BuildError
 from pybuild.install import boards, crt_include, crt_sources
+from pybuild.records import dataclass
 
 HOST = "host"
 # of other packages, those whose arithmetic or code goes into a row

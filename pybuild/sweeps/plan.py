@@ -5,7 +5,7 @@ anything is built.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from pybuild.options.table import (
 )
 from pybuild.project.read import Project
 from pybuild.project.sweeps import Sweep, Value
+from pybuild.records import dataclass
 from pybuild.sweeps.job import HOST, Job, content_of, key_of, to_load, tool_digest
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, UsageError, all_known
 from pybuild.progress import Progress, silent
 from pybuild.project.read import FILE, Project, project_of, read_project
+from pybuild.records import dataclass
 from pybuild.sweeps.build import Made, spent
 from pybuild.sweeps.front import LESS, MORE, front
 from pybuild.sweeps.job import Job

@@ -6,12 +6,13 @@ Reads two short TOML files; knows no compiler and no simulator's command line.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, fitting
 from pybuild.install import boards
+from pybuild.records import dataclass
 from pybuild.targets.chip import Chip, read_chip
 from pybuild.targets.core import Core
 from pybuild.targets.facts import Memory, Reader

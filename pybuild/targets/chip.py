@@ -6,12 +6,13 @@ Knows no board, no console and no simulator.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError
 from pybuild.install import boards
+from pybuild.records import dataclass
 from pybuild.targets.core import CORES, Core
 from pybuild.targets.facts import Memory, Reader
 

@@ -5,7 +5,9 @@ Knows no board and runs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybuild.errors import Problem
+from pybuild.records import dataclass
 
 _SIZE = re.compile(r"(\d+)([KM]?)")
 _SCALE = {"": 1, "K": 1024, "M": 1024**2}

@@ -5,9 +5,10 @@ The data layout, and with it pointer bytes and alignment, is LLVM's own of these
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 from pybuild.targets.names import core_of, target_named
 
 

@@ -11,11 +11,11 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pybuild.errors import BuildError
 from pybuild.install import called
+from pybuild.records import dataclass
 from pybuild.targets.core import GCC, Core
 
 NAMES = ("gcc", "zig", "clang")

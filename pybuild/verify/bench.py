@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from pybuild.host.trace import layer_seconds, run_of
 from pybuild.ir.graph import Graph
 from pybuild.package.report import Layer, layer
 from pybuild.plan.schedule.lock_step import PUSH
+from pybuild.records import dataclass
 from pybuild.verify.reference import free_inputs, reads, set_fixed
 from pybuild.verify.samples import sample
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.progress import Progress, silent
+from pybuild.records import dataclass
 from pybuild.verify.carried import carried
 from pybuild.verify.classes import REFERENCE, Classes, classes_of
 from pybuild.verify.compare import (

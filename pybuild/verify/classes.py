@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.records import dataclass
 
 REFERENCE = "reference"
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
+from pybuild.records import dataclass
 
 FLOAT_TOLERANCE = 1e-5
 HYBRID_TOLERANCE = 0.03

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from pybuild.errors import BuildError
 from pybuild.host.lazy_buffers import lend
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph
+from pybuild.records import dataclass
 from pybuild.verify.compare import (
     HYBRID_TOLERANCE,
     Judge,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from pybuild.host.lazy_buffers import lend
 from pybuild.host.ndarray import converted
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph, Tensor
+from pybuild.records import dataclass
 from pybuild.verify.compare import Judge, Tally, ranges
 from pybuild.verify.judgement import limits_of, values_of
 from pybuild.verify.reference import reference

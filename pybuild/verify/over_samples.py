@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.fixed_point.quant import real
 from pybuild.progress import Progress, silent
 from pybuild.quantisation.measure import Power
+from pybuild.records import dataclass
 from pybuild.verify.check import check, inputs_of
 from pybuild.verify.classes import Classes
 from pybuild.verify.compare import distance

@@ -5,7 +5,7 @@ where the integers end, nothing rounded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.fixed_point.quant import real
 from pybuild.ops.interpret import check_types, operator_of
 from pybuild.passes.qdq import COMPUTED, PLACES, WEIGHTED, moved_inputs
+from pybuild.records import dataclass
 
 _CASTS = ("quantize", "dequantize")
 _SAME = (*WEIGHTED, *COMPUTED, *PLACES, "assign")

@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from pybuild.frontends.formats import ONNX, TFLITE, format_of
 from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
+from pybuild.records import dataclass
 from pybuild.verify.onnx_reference import ort_run, standard_run
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]

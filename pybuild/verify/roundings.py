@@ -7,7 +7,7 @@ difference is carried on, and each that is left must be within what float32 reso
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
+from pybuild.records import dataclass
 from pybuild.verify.compare import FLOAT_TOLERANCE, layer_of
 from pybuild.verify.layout import as_theirs, channels_first, channels_last, flattened
 from pybuild.verify.standard import evaluator, wide

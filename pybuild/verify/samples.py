@@ -6,13 +6,13 @@ Knows the inputs' types and quantisation, nothing of what is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Tensor
+from pybuild.records import dataclass
 
 F64 = npt.NDArray[np.float64]
 Inputs = Mapping[str, Array]

@@ -2,9 +2,31 @@
 
 _NAMES = "tests/test_short_names.py"
 _TABLES = "tests/package/test_tables.py"
+_RECORDS = "tests/test_records.py"
 _CURVE = "tests/package/test_ram_curve.py"
 
 NAMES = (
+    (
+        "a record that is equal to one of another class",
+        "pybuild/records.py",
+        "if other.__class__ is self.__class__:",
+        "if isinstance(other, self.__class__):",
+        _RECORDS,
+    ),
+    (
+        "a field that is no part of the hash",
+        "pybuild/records.py",
+        "return field.compare if field.hash is None else field.hash",
+        "return True",
+        _RECORDS,
+    ),
+    (
+        "a list that all instances share",
+        "pybuild/records.py",
+        'known[f"_{name}"], value = field.default_factory, f"_{name}()"',
+        'known[f"_{name}"], value = field.default_factory(), f"_{name}"',
+        _RECORDS,
+    ),
     (
         "the layer that a fused name is about",
         "pybuild/short_names.py",

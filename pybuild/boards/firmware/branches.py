@@ -6,9 +6,9 @@ Knows one instruction at a time, and of IT blocks which instructions are in one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pybuild.boards.firmware.machine_code import flows, length
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

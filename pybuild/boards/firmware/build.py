@@ -10,7 +10,7 @@ import os
 import string
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from pybuild.bounds.stack import Chain
 from pybuild.emit.content import Content, pieces
 from pybuild.errors import BuildError
 from pybuild.install import boards, called, crt_include, crt_sources, temporary_folder
+from pybuild.records import dataclass
 from pybuild.targets.board import Board
 from pybuild.targets.core import Core, linkable_with
 from pybuild.targets.facts import Memory

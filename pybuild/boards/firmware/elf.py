@@ -6,12 +6,12 @@ Reads ELF files by pyelftools; knows no model and no simulator.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 _THUMB = 1
 

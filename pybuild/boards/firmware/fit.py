@@ -4,11 +4,11 @@ fastest that leaves room for stack, data and console.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybuild.boards.firmware.too_large import TooLarge
 from pybuild.package.curve import Fit, fit
+from pybuild.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,8 @@ Knows a graph of pieces of code, and no instruction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

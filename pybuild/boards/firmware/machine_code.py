@@ -6,7 +6,8 @@ Knows instructions, no program; what a kernel computes is of no interest here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

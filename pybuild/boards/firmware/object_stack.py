@@ -4,13 +4,14 @@ what each pushes, read off its code, along the calls that its relocations name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from pybuild.boards.firmware.machine_code import flows
 from pybuild.bounds.stack import KernelStack, deepest
 from pybuild.emit.llvm.contents import Sections, sections_of
+from pybuild.records import dataclass
 
 _CODE = ".text."
 _FUNCTION, _SECTION = 2, 3  # types of a symbol

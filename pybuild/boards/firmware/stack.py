@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from pybuild.bounds.stack import Chain, deepest
 from pybuild.dtype import Array
 from pybuild.emit.tables.tables import STEP_BYTES
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 _CALLER = "board_call"  # calls what the runner gives it: the model's run
 # of the runner and the server, of the second core as a device, and what the server

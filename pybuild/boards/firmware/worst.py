@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pybuild.boards.firmware.branches import Step, steps
 from pybuild.boards.firmware.elf import Elf, Symbol
 from pybuild.boards.firmware.longest import Code, at_most
 from pybuild.boards.firmware.stack import code_pieces, data_marks
+from pybuild.records import dataclass
 
 # take as long for any data; the compiler calls them for loops
 _EVEN = re.compile(r"(__aeabi_)?mem(cpy|set|move|clr)[48]?")

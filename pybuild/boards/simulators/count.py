@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from pybuild.boards.firmware.build import Firmware
@@ -15,6 +15,7 @@ from pybuild.boards.firmware.worst import Trace
 from pybuild.boards.simulators.timings import TIMINGS, costs
 from pybuild.errors import BuildError
 from pybuild.install import SHARED_FLAGS, boards, called, host_compiler, made_once
+from pybuild.records import dataclass
 
 _SOURCES = ("count.h", "qemu_count.c", "unicorn_count.c")
 # QEMU has the functions that its plugin calls

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from pybuild.boards.firmware.build import Firmware
 from pybuild.boards.simulators.count import CountPlan, Counts
 from pybuild.errors import BuildError
 from pybuild.host.abi import errors
+from pybuild.records import dataclass
 
 Files = Mapping[str, bytes]
 FAULT, BAD_FILE, STACK_OVERFLOW = 99, 90, 91  # exit codes of boards/common

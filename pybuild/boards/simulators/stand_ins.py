@@ -6,9 +6,10 @@ the chip's sizes then lie in those of a machine that has the core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.install import boards
+from pybuild.records import dataclass
 from pybuild.targets.board import Board
 from pybuild.targets.facts import Memory
 

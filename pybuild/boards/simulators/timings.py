@@ -7,10 +7,10 @@ Memory answers at once: no wait states, no busy bus. Sources: Arm's TRM of Corte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+
+from pybuild.records import dataclass
 
 Halves = npt.NDArray[np.int64]
 

@@ -4,8 +4,6 @@ and what wires them. Over the functions of the models' own headers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.emit.c.braces import braced
 from pybuild.emit.c.header import header_file
 from pybuild.emit.c.regions import initialiser, size_macro
@@ -15,6 +13,7 @@ from pybuild.emit.tables.tables import Tables, TensorRow
 from pybuild.errors import BuildError, Problem
 from pybuild.plan.image_memory import Piece
 from pybuild.plan.regions.regions import ARENA_NAME
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

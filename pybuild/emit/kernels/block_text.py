@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pybuild.emit.kernels.c_blocks import SUMS, Block, Written, given_in
 from pybuild.ir.loop import Const, Expr, For, Let, PointerType, Var
+from pybuild.records import dataclass
 
 GUARD = "CRT_MVE_BLOCKS"  # of crt/vector.h
 

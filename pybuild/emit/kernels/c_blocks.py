@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pybuild.emit.kernels.vector_registers import Place, VectorRegisters
 from pybuild.ir.loop import (
@@ -30,6 +29,7 @@ from pybuild.ir.loop import (
     pointer_type,
 )
 from pybuild.ir.loop_verify import operands, statements
+from pybuild.records import dataclass
 
 _REACH = 127  # bytes from a pointer that a load reaches, or moves it
 SUMS = 8  # registers whose number is even; lr, which counts turns, is one

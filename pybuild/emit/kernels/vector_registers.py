@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.loop import Var
+from pybuild.records import dataclass
 
 _VECTORS = 8  # registers
 

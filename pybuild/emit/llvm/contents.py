@@ -7,7 +7,6 @@ file: they are appended, and section and symbol say where, and of how many bytes
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.emit.content import Joined
 from pybuild.emit.tables.tables import Constant
+from pybuild.records import dataclass
 
 LEAST = 1 << 12  # bytes of a constant that is put in
 SECTION = ".rodata.weights."  # before the symbol

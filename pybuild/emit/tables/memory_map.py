@@ -4,7 +4,7 @@ plan, for readers of the C."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.emit.tables.comments import few
 from pybuild.emit.tables.tables import MemoryRow
@@ -13,6 +13,7 @@ from pybuild.kernels.base.candidate import RowAccess
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.plan import Plan
 from pybuild.plan.schedule.stages import COUNTER_BYTES
+from pybuild.records import dataclass
 
 
 @dataclass

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pybuild.dtype import Array
 from pybuild.emit.tables.names import Names
 from pybuild.emit.tables.tables import Constant, Kernels, Tables, User, identity
 from pybuild.ir.loop import Func
 from pybuild.ir.loop_verify import with_distinct_parts
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pybuild.plan.plan import Plan, Step
 from pybuild.plan.schedule.stages import Stage
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from pybuild.emit.tables.tables import (
     Tables,
 )
 from pybuild.kernels.base.candidate import ROWS_BYTES
+from pybuild.records import dataclass
 
 AGAIN = "_again"
 # struct crt_operand, crt_stage, crt_link: no bytes between their members

@@ -6,7 +6,6 @@ Both printers (model_c, model_llvm) spell exactly what is here; assemble.py make
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pybuild.ir.loop import Func
 from pybuild.kernels.base.candidate import ROWS_BYTES
 from pybuild.plan.plan import ARENA_ALIGN
 from pybuild.plan.schedule.lock_step import Link
+from pybuild.records import dataclass
 
 # enum crt_dtype
 DTYPES = {

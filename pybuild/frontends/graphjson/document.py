@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pybuild.dtype import DType
+from pybuild.records import dataclass
 
 NOP = "__nop"
 # storage id of an entry that the planner may place

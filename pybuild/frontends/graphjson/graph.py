@@ -6,7 +6,7 @@ Our own writer says it in attrs.op; knows no library of functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 
 from pybuild.dtype import Array
@@ -27,6 +27,7 @@ from pybuild.ops.base.function import CALL
 from pybuild.ops.base.functions import Functions
 from pybuild.ops.base.signatures import SIGNATURES, misfits
 from pybuild.ops.interpret import check_types
+from pybuild.records import dataclass
 
 _DO_NOT_FIT = (
     ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,

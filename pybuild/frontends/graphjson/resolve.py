@@ -7,7 +7,6 @@ has; a library of functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pybuild.errors import Problem
 from pybuild.frontends.graphjson.document import Document, Item
@@ -16,6 +15,7 @@ from pybuild.ir.graph import Attr
 from pybuild.ops import OPERATORS
 from pybuild.ops.base.function import CALL
 from pybuild.ops.base.functions import RESERVED, Functions
+from pybuild.records import dataclass
 
 # attributes of a node that are not those of its operator
 OWN = (

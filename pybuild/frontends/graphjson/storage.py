@@ -7,10 +7,10 @@ a view lies where its input does and is no larger.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pybuild.errors import Problem
 from pybuild.frontends.graphjson.document import FREE, Document, Item
+from pybuild.records import dataclass
 
 _FOREVER = 1 << 62
 

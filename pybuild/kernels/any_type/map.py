@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -18,6 +17,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.portable.shape import raw
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _COST = 8

@@ -5,7 +5,6 @@ made, on vectors four channels at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
@@ -37,6 +36,7 @@ from pybuild.kernels.base.vectors import (
     words_at,
 )
 from pybuild.ops.pool import Between, betweens
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _ONE, _BITS = 1024, 20  # of a weight; of a product of two

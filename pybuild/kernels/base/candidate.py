@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Tensor
 from pybuild.ir.loop import Func
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

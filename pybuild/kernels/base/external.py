@@ -7,7 +7,7 @@ outputs, then inputs; crt hands constants over last, so the numbers are changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import Any
 
 from pybuild.ir.graph import Graph, Node
@@ -15,6 +15,7 @@ from pybuild.ir.loop import Const, Func, Intrin, Row, const
 from pybuild.kernels.base.candidate import Candidate, Packed, whole
 from pybuild.ops.base.function import Function
 from pybuild.ops.base.operator import invalid
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 # instructions an element, about: nothing is known of the code

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.builder import Builder
+from pybuild.records import dataclass
 
 # kernels that are remembered, of each kind
 _MOST = 512

@@ -7,7 +7,6 @@ inputs, constants). Knows no operator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -19,6 +18,7 @@ from pybuild.kernels.base.candidate import (
     by_rows,
     whole,
 )
+from pybuild.records import dataclass
 
 # a band of fewer elements is not worth a call
 SMALLEST_BAND = 16

@@ -6,8 +6,6 @@ second way for the edges. Knows no operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import DType
@@ -15,6 +13,7 @@ from pybuild.ir.loop import Expr, Operand, Var, const, minimum, offset, select
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.window import Window, dilation_arguments
+from pybuild.records import dataclass
 
 UNROLLED = 25  # taps, at most
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Node, Tensor
 from pybuild.ir.loop import Expr, Var, const, maximum, minimum, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import RowAccess
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

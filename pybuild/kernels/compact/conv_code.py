@@ -6,7 +6,6 @@ Knows no weight and no node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.loop import (
     INT8,
@@ -27,6 +26,7 @@ from pybuild.kernels.compact.epilogue import ended, kind_of, read_end
 from pybuild.kernels.compact.lines import WORD
 from pybuild.kernels.epilogues.affine import Affine, told_form
 from pybuild.kernels.epilogues.affine_end import AffineFinish
+from pybuild.records import dataclass
 
 BLOCK = 4  # output channels done together, as two pairs
 UNROLLED = 4  # pairs of taps in one turn of the innermost loop

@@ -9,7 +9,6 @@ a window; of a whole image, or of a row whose rows need not be neighbours.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.image import Image, image_of, whole_images
 from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_pairs
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 GROUP = 4  # channels done together

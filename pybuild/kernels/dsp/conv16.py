@@ -7,8 +7,6 @@ leave 32 bits are summed in runs that do not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array, Ints
@@ -21,6 +19,7 @@ from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import in_blocks, kernels_of, quads
 from pybuild.ops.fixed_point.chunks import chunks, filled
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4

@@ -6,8 +6,6 @@ their int8 weights lie together, four taps a word.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array
@@ -20,6 +18,7 @@ from pybuild.kernels.base.taps import bind, outside_pixel
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
 from pybuild.kernels.layers.weights import on_pairs16, quads
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 12  # whose pairs registers hold

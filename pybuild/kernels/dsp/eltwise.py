@@ -7,7 +7,6 @@ factors of a product are two in a word, their zero points added as they are wide
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from pybuild.kernels.epilogues.affine_end import (
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.eltwise_loops import Arithmetic, Given
 from pybuild.ops.eltwise import AddParameters, MulParameters
+from pybuild.records import dataclass
 
 _Maker = Callable[[Builder], Arithmetic]
 _MOST = 1 << 31

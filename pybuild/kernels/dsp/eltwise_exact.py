@@ -6,7 +6,6 @@ as in epilogues/rounded.py. For layers without a cheaper form.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.loop import INT8, Expr, cast, const, i32, maximum, minimum
@@ -21,6 +20,7 @@ from pybuild.kernels.dsp.eltwise import clamp_of, of_terms
 from pybuild.kernels.epilogues.one_rule import HALF
 from pybuild.kernels.layers.eltwise_loops import Arithmetic
 from pybuild.ops.eltwise import AddParameters, MulParameters, PreluParameters
+from pybuild.records import dataclass
 
 _Maker = Callable[[Builder], Arithmetic]
 _MOST_SHIFT = 30

@@ -4,7 +4,7 @@ code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
@@ -13,6 +13,7 @@ from pybuild.kernels.dsp.fours_end import FourEnds, epilogue_key
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.depthwise import GROUP, UNROLLED
 from pybuild.kernels.layers.image import Image
+from pybuild.records import dataclass
 
 PAIRS = GROUP // 2  # words of a pixel, each in a plane of its own
 _REGISTERS = 13  # of sums, taps, two values, and two pointers

@@ -7,7 +7,6 @@ Knows no weight and no node.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.loop import (
     INT8,
@@ -32,6 +31,7 @@ from pybuild.kernels.epilogues.affine_end import (
     kind,
 )
 from pybuild.kernels.epilogues.staircase import FRACTION
+from pybuild.records import dataclass
 
 SIDE = 4  # of a transformed tile; two of its outputs lie side by side
 TILES = 2  # done together, side by side

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from pybuild.kernels.epilogues.staircase import (
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import MulParameters
 from pybuild.ops.reduce import MeanParameters
+from pybuild.records import dataclass
 
 End = TypeVar("End")  # of any kind
 

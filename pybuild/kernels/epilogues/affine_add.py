@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pybuild.dtype import Ints
 from pybuild.kernels.epilogues.affine_line import SHIFTS, offset_of
 from pybuild.ops.eltwise import AddParameters
 from pybuild.ops.fixed_point.quant import requantize
+from pybuild.records import dataclass
 
 _NEAR = (0, 1, -1)  # factors next to the nearest
 # how much greater both factors may be, in halvings

@@ -6,11 +6,10 @@ kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Ints
+from pybuild.records import dataclass
 
 # tried in this order: layers with the same shift share their kernels
 SHIFTS = (21, 20, 19, 18, 17, 16, 14, 12)

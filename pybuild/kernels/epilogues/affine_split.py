@@ -8,7 +8,7 @@ staircase is checked on both sides. Knows no kernel.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from pybuild.kernels.epilogues.staircase import (
 )
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.chunks import chunks
+from pybuild.records import dataclass
 
 # bits of the multiplier's lower part, tried in this order: layers with the same
 # part share their kernels

@@ -5,7 +5,6 @@ of a table for each, whatever its rule, of sums of 32 or 64 bits. Knows no layer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from pybuild.kernels.epilogues.exact_end import Sum
 from pybuild.kernels.epilogues.int8 import Finish, Int8Finish
 from pybuild.kernels.epilogues.int16 import EXACT, HIGH, WIDE, Finish16
 from pybuild.kernels.epilogues.requantise import DOUBLE
+from pybuild.records import dataclass
 
 _CHEAP = ("high", "shifted", "parts")
 _GIVEN = {

@@ -6,8 +6,6 @@ Knows no layer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array, Ints
@@ -15,6 +13,7 @@ from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.epilogues.int8 import ScaledFinish, int8_finish
 from pybuild.kernels.epilogues.requantise import Requant
 from pybuild.ops.conv import ConvParameters
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.dtype import DType
 from pybuild.kernels.epilogues.one_rule import HALF, OneRule, one_rule
 from pybuild.ops.eltwise import AddParameters
+from pybuild.records import dataclass
 
 _REACH = {DType.INT8: 255, DType.INT16: 1 << 15}
 

@@ -6,7 +6,6 @@ Its rules: that of the reference kernels for int64 sums, and of float64 in dense
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.ops.conv import ConvParameters
+from pybuild.records import dataclass
 
 # bits of the lower of two parts of a multiplier of 53 bits
 PART = 26

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +27,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.epilogues.requantise import Requant, packed, requant, scaler
 from pybuild.ops.conv import ConvParameters
+from pybuild.records import dataclass
 
 
 class BoundFinish(Protocol):

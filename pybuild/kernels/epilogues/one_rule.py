@@ -5,11 +5,11 @@ words: what is left of an element-wise layer without a cheaper proven form.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pybuild.ir.loop import Expr, Intrin, const
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.vector_packs import ONCE_ALL4, TWICE_ALL4, TWICE_UP_ALL4
+from pybuild.records import dataclass
 
 HALF = 1 << 30  # as a Q31 multiplier
 _INT32 = 1 << 31

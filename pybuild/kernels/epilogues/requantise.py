@@ -5,8 +5,6 @@ The multipliers come from ops/fixed_point/quant.py; nothing here computes one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import DType, Ints
@@ -29,6 +27,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
+from pybuild.records import dataclass
 
 _ACC, _MULT, _SHIFT = (Var(n, INT32) for n in ("acc", "multiplier", "shift"))
 _X = Var("x", INT32)

@@ -12,7 +12,7 @@ affine.py seeks cheaper forms, exact.py has those of all other sums. Knows no ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pybuild.kernels.epilogues.affine import SHIFTS, Affine, ends_key
 from pybuild.kernels.epilogues.exact import exact
 from pybuild.kernels.epilogues.staircase import FRACTION, Flags
 from pybuild.ops.conv import ConvParameters
+from pybuild.records import dataclass
 
 # rules, and whether they round the high half
 _RULES = {"double": True, "single": False, "away": False}

@@ -7,7 +7,7 @@ no kernel.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from pybuild.dtype import Ints
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.chunks import chunks
 from pybuild.ops.fixed_point.quant import requantize
+from pybuild.records import dataclass
 
 FRACTION = 8  # bits below the unit of an accumulator when it is multiplied
 REACH = 1 << 22  # accumulators, bias included, are smaller than this

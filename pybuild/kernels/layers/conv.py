@@ -6,13 +6,12 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import is_usual, kind, row_words
 from pybuild.kernels.epilogues.exact import Exact
+from pybuild.records import dataclass
 
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
 _UNUSUAL = (6, 5, 7)  # where those have so many more of zeros, as a share

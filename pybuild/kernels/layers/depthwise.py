@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
@@ -11,6 +9,7 @@ from pybuild.kernels.epilogues.affine_end import fraction, is_usual, kind, row_w
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.image import Image
+from pybuild.records import dataclass
 
 GROUP = 4  # channels in one word of input
 UNROLLED = 9  # taps whose rows are written out

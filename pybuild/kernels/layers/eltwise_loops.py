@@ -6,10 +6,10 @@ Knows no operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.loop import Expr, Var, const, load, offset
 from pybuild.kernels.base.builder import Builder
+from pybuild.records import dataclass
 
 FOUR = 4  # elements that are done together, where there is code for that
 

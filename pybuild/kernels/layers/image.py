@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import RowAccess
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ proven for these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pybuild.kernels.epilogues.rounded import rounded, with_exact
 from pybuild.kernels.layers.few_values import with_few_values
 from pybuild.kernels.layers.weights import constant, folded_bias, reach
 from pybuild.ops.conv import ConvParameters, conv_parameters
+from pybuild.records import dataclass
 
 # of channels without a cheap end, that end by the rule itself beside the others
 _FEW = 0.05

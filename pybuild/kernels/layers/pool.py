@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.epilogues.requantise import Requant
 from pybuild.ops.pool import PoolParameters
+from pybuild.records import dataclass
 
 UNROLLED = 9  # taps, at most
 SIZES = "windows of any size"

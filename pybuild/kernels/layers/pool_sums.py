@@ -5,7 +5,6 @@ int16, or on a vector; and what divides them. Knows no window.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from pybuild.kernels.epilogues.affine_line import MOST as MOST_SUMS
 from pybuild.kernels.epilogues.affine_line import line
 from pybuild.kernels.layers.pool import Layer
 from pybuild.ops.pool import averages
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 MOST = 32767 // 128  # cells whose sum is an int16

@@ -5,13 +5,13 @@ a function of hundreds of instructions. Knows no rule of rounding.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from pybuild.ir.loop import INT32, Bitcast, Expr, Var, const, equal, minimum, select
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import MULHI
+from pybuild.records import dataclass
 
 _BITS = 12  # of a quotient behind its point
 # a quotient is cut off three times, each within a last bit of it; the float32 nearest

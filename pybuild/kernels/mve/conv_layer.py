@@ -4,8 +4,6 @@ of its windows become vectors. Knows no weight and no node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
@@ -14,6 +12,7 @@ from pybuild.kernels.epilogues.by_channel import columns
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.mve.epilogue import Epilogue, size_of
 from pybuild.kernels.mve.exact import Exact
+from pybuild.records import dataclass
 
 VECTOR = 16  # bytes
 HALF = 8  # that are widened where a window ends with so many or fewer

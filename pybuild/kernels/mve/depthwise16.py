@@ -6,8 +6,6 @@ does each weight. Rows with columns outside are copied first, zeros around them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array
@@ -28,6 +26,7 @@ from pybuild.kernels.layers.sums16 import sums16, takes_int16
 from pybuild.kernels.layers.weights import constant, in_blocks
 from pybuild.kernels.mve.epilogue import numbers_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish, exact16
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 BLOCK = 4  # channels of a vector

@@ -7,8 +7,6 @@ vector, to which the last tap of 9, 25 or 49 is added (VMLA).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array
@@ -21,6 +19,7 @@ from pybuild.kernels.layers.weights import constant
 from pybuild.kernels.mve.depthwise16_planes_code import FOUR, VECTOR, kernel
 from pybuild.kernels.mve.epilogue import table
 from pybuild.kernels.mve.exact import Exact, exact16
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _MOST_ROWS = 9  # of a window: each has a pointer

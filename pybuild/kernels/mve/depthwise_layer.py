@@ -4,12 +4,11 @@ weight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.mve.epilogue import Epilogue
 from pybuild.kernels.mve.pixel_epilogue import pixel_key
+from pybuild.records import dataclass
 
 PIXELS = 4  # of a channel, in one vector
 SIDE = 4  # rows in a word, columns in a vector

@@ -6,7 +6,7 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.ir.loop import Expr, const, maximum, minimum, offset
 from pybuild.kernels.base.builder import Builder
@@ -14,6 +14,7 @@ from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.mve.depthwise_code import Writer
 from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
+from pybuild.records import dataclass
 
 _VECTOR = 16
 # of a row's scratch: what a piece may have at most, and what is worth a kernel

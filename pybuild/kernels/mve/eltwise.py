@@ -5,7 +5,6 @@ where rows are whole sixteens. A proven form where there is one, else the rule i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from pybuild.dtype import DType
@@ -38,6 +37,7 @@ from pybuild.ops.eltwise import (
     mul_parameters,
     prelu_parameters,
 )
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 LANES = 4

@@ -9,7 +9,7 @@ left before; what then leaves int32 is far beyond the clamp.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from pybuild.kernels.base.vector_rounds import (
 from pybuild.kernels.base.vectors import PLUS4
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.ops.conv import ConvParameters
+from pybuild.records import dataclass
 
 _RULES = {"double": TWICE4, "single": ONCE4, "away": AWAY4}
 _DOWN = _RULES | {"double": TWICE_DOWN4}

@@ -6,7 +6,6 @@ Knows no node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from pybuild.kernels.layers.pool import SIZES, Layer
 from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.pool import averages
 from pybuild.ops.reduce import MeanParameters
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 

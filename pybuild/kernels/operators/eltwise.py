@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -64,6 +63,7 @@ from pybuild.ops.eltwise import (
     mul_parameters,
     prelu_parameters,
 )
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 SYMBOL = {"add": "+", "sub": "-", "mul": "*", "prelu": "where it is below 0, times"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -30,6 +29,7 @@ from pybuild.kernels.layers.pool import Layer, Reduction
 from pybuild.kernels.mve import pool as pool_mve
 from pybuild.kernels.portable.row_sums import accumulated, takes_rows
 from pybuild.ops.reduce import mean_parameters
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 BLOCK = 16  # means that are summed together where they lie side by side

@@ -11,7 +11,7 @@ import functools
 import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -35,6 +35,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, whole
 from pybuild.kernels.base.specialise import rows_of, with_rows
 from pybuild.ops.base.repeat import HELD, LAST, Turns, Way, names_read, turns_of
+from pybuild.records import dataclass
 
 _ALIGN = 16
 Offers = Callable[[Node, Graph], list[Candidate]]

@@ -6,7 +6,7 @@ row, fully connected ones (dense.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from pybuild.kernels.layers.weights import (
     constant,
     epilogue,
 )
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 # output channels whose integer sums a Cortex-M holds; 16 on vectors take 1.3 to 2.4

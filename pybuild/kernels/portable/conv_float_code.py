@@ -5,13 +5,12 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.ir.loop import FLOAT32, Expr, Var, const, load, minimum, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import FLOAT_IN_ORDER
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.records import dataclass
 
 MOST_PRODUCTS = 64  # in one turn of the innermost loop
 

@@ -5,8 +5,6 @@ byte of flash, told apart as they are used. Half the weights at more instruction
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array
@@ -28,6 +26,7 @@ from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
 from pybuild.kernels.layers.weights import constant, epilogue, fixed
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _LEAST, _MOST = -8, 7

@@ -5,8 +5,6 @@ Channels are innermost, in the input, the weights and the output alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.dtype import DType
 from pybuild.ir.graph import Tensor
 from pybuild.ir.loop import (
@@ -29,6 +27,7 @@ from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
 from pybuild.kernels.layers.pool import SIZES
+from pybuild.records import dataclass
 
 BLOCK = 16  # channels that the kernel for large windows accumulates together
 

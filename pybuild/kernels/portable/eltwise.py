@@ -5,7 +5,6 @@ any core.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.loop import INT8, INT16, Expr, binary, cast, i32, select
@@ -20,6 +19,7 @@ from pybuild.kernels.epilogues.requantise import (
 )
 from pybuild.kernels.layers.eltwise_loops import Arithmetic
 from pybuild.ops.eltwise import AddParameters, MulParameters, PreluParameters
+from pybuild.records import dataclass
 
 _HALF = 1 << 30  # 0.5 as a Q31 multiplier
 Way = tuple[Callable[[Builder], Arithmetic], str, str]  # key, and that in words

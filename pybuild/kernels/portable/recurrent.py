@@ -6,7 +6,6 @@ The weights of a unit's gates lie side by side, so that each value read meets fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,6 +49,7 @@ from pybuild.ops.recurrent import (
     macs,
     sizes,
 )
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _NAMES = ("input", "forget", "cell", "output")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from pybuild.kernels.base.operands import (
 )
 from pybuild.kernels.base.vectors import ALL16, bytes_at
 from pybuild.ops.shape import pad_fill
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _BY_SIZE = {1: INT8, 2: DType.INT16, 4: DType.INT32, 8: DType.INT64}

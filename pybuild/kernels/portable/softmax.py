@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
 from pybuild.kernels.portable.softmax16 import shares16, tables16
 from pybuild.ops.softmax import SoftmaxParameters, softmax8, softmax_parameters
 from pybuild.ops.softmax16 import softmax16_parameters
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1

@@ -3,7 +3,7 @@ and what they are called. Knows no weight and no node."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
@@ -11,6 +11,7 @@ from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import AnyEpilogue
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.image import Image
+from pybuild.records import dataclass
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8

@@ -6,7 +6,6 @@ Knows no weight and no node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.ir.loop import (
@@ -34,6 +33,7 @@ from pybuild.kernels.epilogues.by_channel import (
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.depthwise import UNROLLED
 from pybuild.kernels.layers.image import Image
+from pybuild.records import dataclass
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8

@@ -8,7 +8,6 @@ loads nothing: it is multiplied by the input's zero point.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pybuild.dtype import Array
 from pybuild.ir.loop import INT8, INT32, Const, Expr, Var, cast, load, offset
@@ -24,6 +23,7 @@ from pybuild.kernels.epilogues.by_channel import (
     exact_share,
     finish_of,
 )
+from pybuild.records import dataclass
 
 MOST_TAPS = 32  # of a sum: they are written out
 

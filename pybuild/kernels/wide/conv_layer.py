@@ -4,12 +4,11 @@ pixels and channels are summed together. Knows no weight and no node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.wide_vectors import LANES, TAPS
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.mve.epilogue import Epilogue
+from pybuild.records import dataclass
 
 _PIXELS = {1: 12, 2: 8, 3: 6, 4: 5, 5: 4, 6: 4, 7: 3, 8: 3}  # sums held by registers
 _BLOCKS = {True: 8, False: 4}  # whether there is one pixel

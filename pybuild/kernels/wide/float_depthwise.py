@@ -5,8 +5,6 @@ by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.ir.graph import Graph, Node
@@ -20,6 +18,7 @@ from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import constant, fixed
 from pybuild.ops.base.operator import clamp_of
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _ENDS = ("inside_from", "inside_to")

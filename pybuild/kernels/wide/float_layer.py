@@ -4,12 +4,11 @@ pixels and channels are summed together. Knows no weight and no node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.wide_vectors import LANES
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.records import dataclass
 
 # vectors of channels, pixels: their sums, a vector of weights and a product are held by
 # the sixteen registers of half a vector that AVX2 has

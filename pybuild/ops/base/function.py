@@ -6,7 +6,7 @@ An operator of ours, a C symbol, or loop IR. Knows no file, kernel or plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from pybuild.errors import BuildError
 from pybuild.ir.graph import Attr, Graph, Node, Tensor
 from pybuild.ir.loop import Func
 from pybuild.ops.base.operator import Types, Values, invalid
+from pybuild.records import dataclass
 
 # operator of a node that calls a symbol or loop IR; its attributes are `function`,
 # and `flat` where the arguments are to be seen with one dimension

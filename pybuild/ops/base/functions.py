@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pybuild.ir.loop import Func
 from pybuild.ir.loop_verify import verify
 from pybuild.ops.base.function import CALL, Arguments, Function, Meaning
 from pybuild.ops.base.signatures import SIGNATURES, misfits
+from pybuild.records import dataclass
 
 # functions that every graph executor has
 RESERVED = {"__nop": "reshape", "__copy": "copy"}

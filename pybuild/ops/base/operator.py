@@ -6,7 +6,6 @@ Must not know files, kernels or memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.records import dataclass
 
 Shape = tuple[int, ...]
 Types = tuple[tuple[Shape, DType], ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pybuild.errors import BuildError
 from pybuild.ir import graph_text
 from pybuild.ir.graph import Graph, Node, Tensor, verify
 from pybuild.ops.base.operator import Operator, Types, Values, invalid
+from pybuild.records import dataclass
 
 # how a turn reads an input: as it is, or as the turn before left it; else (first,
 # step): turn t reads part first + t * step of its elements, in parts of the body's size

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Attr, Node
 from pybuild.ops.base.function import CALL, Function
+from pybuild.records import dataclass
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
 ANY_NUMBER = 1 << 30

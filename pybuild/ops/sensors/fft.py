@@ -6,13 +6,12 @@ numbers are divided before each stage, so that nothing overflows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import Types, Values, invalid, operand, value
+from pybuild.records import dataclass
 
 KINDS = (DType.INT16, DType.INT32)
 LEAST, MOST = 4, 4096

@@ -6,7 +6,6 @@ In whole numbers from the first to the last step; weights of a size are in 2^-11
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +22,7 @@ from pybuild.ops.base.operator import (
     optional,
     value,
 )
+from pybuild.records import dataclass
 
 TAP_BITS = 11
 BITS = 2 * TAP_BITS

@@ -7,7 +7,7 @@ Every output of the model stays bit for bit what it was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from pybuild.passes.channels.ranges import (
     windows_of,
 )
 from pybuild.passes.edit import Edit
+from pybuild.records import dataclass
 
 # kernels read words of four channels
 MULTIPLE = 4

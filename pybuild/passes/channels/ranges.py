@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -30,6 +29,7 @@ from pybuild.passes.channels.maps import (
     integer,
     weighted,
 )
+from pybuild.records import dataclass
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

@@ -7,9 +7,9 @@ kept node by node. Knows costs as numbers only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.graph import Graph, Node
+from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

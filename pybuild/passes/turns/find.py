@@ -8,10 +8,11 @@ turns themselves read, and what is no part of a turn, is found by going back fro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.passes.turns.columns import Facts
+from pybuild.records import dataclass
 
 # turns that are worth a loop
 LEAST = 4

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import TASK_UNPACK, Candidate, Packed, RowAccess
 from pybuild.params import lz4
+from pybuild.records import dataclass
 
 # a pointer to it, an operand and a step of its own cost about as much
 LEAST_SAVING = 64

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 from bisect import insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pybuild.plan.buffers.sharing import Block
+from pybuild.records import dataclass
 
 # work limits, in visits of (block, step) or of (block, overlapping block)
 _MOST_VISITS = 1_000_000

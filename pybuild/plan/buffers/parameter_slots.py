@@ -7,12 +7,13 @@ further arrangements are further slots. Knows no addresses.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.plan.buffers.sharing import Block
+from pybuild.records import dataclass
 
 Key = tuple[tuple[str, ...], int, int]
 

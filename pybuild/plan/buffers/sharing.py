@@ -8,13 +8,14 @@ Knows no addresses: offsets here are inside a group.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.ops.shape import ASSIGN
 from pybuild.plan.buffers.views import concat_parts, slice_offset
+from pybuild.records import dataclass
 
 
 class View(NamedTuple):

@@ -8,7 +8,7 @@ are alive in it together, so kernels need not know what lies beside their rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from pybuild.kernels.base.candidate import RowAccess
 from pybuild.plan.buffers.sharing import Block, Storage, Views, scratch_of
 from pybuild.plan.schedule.lock_step import Ring, Work, band_times, last_reads
 from pybuild.plan.schedule.stages import Arrangement, Stage
+from pybuild.records import dataclass
 
 # a lone step of more bands is one time; so many pieces of a tensor are told apart
 _MOST_BANDS, _MOST_PIECES = 1024, 128

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import RowAccess
@@ -18,6 +18,7 @@ from pybuild.plan.buffers.sharing import Block, Views
 from pybuild.plan.memory.live_ranges import Piece, alive_in
 from pybuild.plan.memory.row_offsets import Taken, taken_by
 from pybuild.plan.schedule.stages import Arrangement
+from pybuild.records import dataclass
 
 # the blocks that a step is handed and that could move; how it meets them, and others
 _Handed = tuple[tuple[str, ...], tuple[object, ...]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
 from pybuild.plan.buffers.offsets import BlockOffset
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ it (partition.py), would not fit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from operator import add
 
@@ -32,6 +32,7 @@ from pybuild.plan.schedule.partition import (
 )
 from pybuild.plan.schedule.shortest_path import NEVER, shortest_asked
 from pybuild.plan.schedule.stages import Arrangement, Room, Search, Stage, arranged
+from pybuild.records import dataclass
 
 _MOST_BANDS = 1024  # of a lone step
 

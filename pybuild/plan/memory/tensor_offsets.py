@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.ir.graph import Graph
 from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.sharing import Views
 from pybuild.plan.schedule.lock_step import Ring
 from pybuild.plan.schedule.stages import Arrangement
+from pybuild.records import dataclass
 
 ARENA = ""  # the buffer of what is in no input and no output
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pybuild.options.regions import SPEEDS, RegionSpec
 from pybuild.plan.buffers.offsets import Layout, alive, place, round_up
 from pybuild.plan.buffers.sharing import Block
+from pybuild.records import dataclass
 
 # work limits: blocks for which regions are laid out anew, and other orders are tried
 _MOST_BLOCKS, _SHUFFLES, _PASSES = 200, 40, 4

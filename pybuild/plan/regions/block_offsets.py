@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pybuild.ir.graph import Graph
 from pybuild.options.regions import RegionSpec
@@ -15,6 +15,7 @@ from pybuild.plan.memory.operand_reuse import made_alike
 from pybuild.plan.regions.regions import Limits, Region, Wishes, place_regions
 from pybuild.plan.regions.traffic import moved_in
 from pybuild.plan.schedule.stages import Arrangement
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

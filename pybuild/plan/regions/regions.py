@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pybuild.errors import LimitError, Problem
 from pybuild.ir.graph import Graph
@@ -18,6 +18,7 @@ from pybuild.plan.buffers.sharing import Block, Storage, Views
 from pybuild.plan.memory.live_ranges import Piece, most_alive
 from pybuild.plan.memory.row_offsets import interlaced
 from pybuild.plan.regions.assignment import spread
+from pybuild.records import dataclass
 
 BLOCK_ALIGN = 4
 ARENA_NAME = "arena"

@@ -7,7 +7,9 @@ Knows the bytes that steps touch in the memory of the CPU; no kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from pybuild.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Knows rows and bytes of rows, no addresses.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.buffers.sharing import Views
+from pybuild.records import dataclass
 
 PUSH = "push"  # the operator of a step that rows of the caller's come from
 # what crt_link counts in: bands, and rows to be made ahead

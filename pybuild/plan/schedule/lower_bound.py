@@ -9,7 +9,6 @@ moments, each in its best state of all other layers, is a bound. Knows no stages
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +18,7 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.plan.buffers.sharing import Views
+from pybuild.records import dataclass
 
 Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 _FAR = float("inf")

@@ -10,7 +10,7 @@ import functools
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from operator import add
 
@@ -23,6 +23,7 @@ from pybuild.plan.buffers.offsets import round_up
 from pybuild.plan.buffers.sharing import Block, Views
 from pybuild.plan.schedule.lock_step import PUSH, Work, can_join, join
 from pybuild.plan.schedule.shortest_path import NEVER, Numbers, by_end, shortest
+from pybuild.records import dataclass
 
 # instructions of the runner, about: for a band, for a band in lock step, and there
 # for each link of the stage

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
@@ -15,6 +15,7 @@ from pybuild.plan.buffers.sharing import Block, Storage, Views, groups, staged
 from pybuild.plan.schedule.lock_step import PUSH, Link, Lockstep, Ring, Work, join
 from pybuild.plan.schedule.order import orders
 from pybuild.plan.schedule.partition import Cut, Cuts, Saved, expand
+from pybuild.records import dataclass
 
 COUNTERS = "(counters)"
 COUNTER_BYTES = 2

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators import dense
 from pybuild.frontends.onnx.operators.elements import Handler, either, flowing
+from pybuild.records import dataclass
 
 
 @flowing

@@ -6,10 +6,10 @@ A pass folds the transposes away. One spatial axis is two, the second of size 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.reader.op import Op
+from pybuild.records import dataclass
 
 Pair = tuple[int, int]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
+from pybuild.records import dataclass
 
 MICROSOFT = "com.microsoft"
 

@@ -6,7 +6,7 @@ Knows what a flat tensor is, not what an operator means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from pybuild.frontends.tflite.reader.scales import quant_of
 from pybuild.ir.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
 from pybuild.params.budget import Budget
+from pybuild.records import dataclass
 from pybuild.short_names import brief
 
 _KINDS = (

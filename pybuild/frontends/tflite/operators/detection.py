@@ -5,7 +5,6 @@ of those that overlap.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from pybuild.frontends.tflite.operators.elements import BYTES, unsupported
 from pybuild.frontends.tflite.operators.fixed import whole_scale
 from pybuild.frontends.tflite.reader.flat import guarded
 from pybuild.ir.graph import Tensor
+from pybuild.records import dataclass
 
 NAME = "CUSTOM TFLite_Detection_PostProcess"
 _LOWEST = float(np.finfo(np.float32).min)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import tflite
 from flatbuffers.number_types import Int32Flags
 
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 Flat = Any  # a flatbuffers table of the package tflite, which has no types
 T = TypeVar("T")

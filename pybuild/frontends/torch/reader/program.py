@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.records import dataclass
 
 Shape = tuple[int, ...]
 
