@@ -3,7 +3,7 @@
  * tables are trusted, what the caller passes is not. */
 #include "crt/slots.h"
 
-const uint32_t crt_abi_7 = CRT_ABI;
+const uint32_t crt_abi_8 = CRT_ABI;
 
 /* Whether there is such an input, or output. */
 static int check(const struct crt_graph *g, uint32_t index, int is_output)

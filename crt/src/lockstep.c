@@ -40,6 +40,7 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
     const struct crt_step *steps = &model->steps[s->first];
     const struct crt_link *links = &model->links[s->link];
     const struct crt_link *from = NULL;
+    const struct crt_link *begun;
     uint16_t *done =
         (uint16_t *)(void *)((uint8_t *)g->base[0] + model->counters);
     uint32_t last = s->count;
@@ -57,6 +58,7 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
         } else {
             from = links;
         }
+        begun = from;
         step = next_step(&from, done, step);
         if (steps[step - 1u].kernel == NULL) {
             return (int)step;
@@ -71,6 +73,9 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
         if (crt_run_bands(g, index, p, band, band + 1u) != CRT_OK) {
             g->failed_step = (int16_t)index;
             return CRT_ERR_STOPPED;
+        }
+        if (from == NULL && begun->asker != 0u) { /* none was lacking */
+            from = &links[begun->asker - 1u];
         }
     }
     return CRT_OK;

@@ -54,11 +54,11 @@ static const struct crt_step steps[] = {
     {sum, terms + 2, NULL, of_z, 1, 1, 1, 1, 0, 0},
     {sum, terms + 1, NULL, of_y, 1, HALF, 1, 2, 0, 0}};
 static const struct crt_stage stages[] = {{0, 4, 0, 1}};
-static const struct crt_link links[] = {{0, 0, 0, 0, 0, 0},
-                                        {4, 2, 1, 1, HALF, 1},
-                                        {3, 2, 0, HALF, HALF, 1},
-                                        {2, 1, 2, 2, ROWS, 1},
-                                        {0, 0, 0, 0, 0, 0}};
+static const struct crt_link links[] = {{0, 0, 0, 0, 0, 0, 0},
+                                        {4, 2, 1, 1, HALF, 1, 0},
+                                        {3, 2, 0, HALF, HALF, 1, 0},
+                                        {2, 1, 2, 2, ROWS, 1, 1},
+                                        {0, 0, 0, 0, 0, 0, 0}};
 
 static const int32_t rows[] = {ROWS};
 static const int32_t half[] = {HALF};

@@ -24,7 +24,7 @@ static const int32_t one_term[] = {1};
 static const struct crt_stage push_stages[] = {
     {0, 1, 0, 0}, {1, 2, 0, 1}, {3, 1, 0, 0}};
 static const struct crt_link push_links[] = {
-    {0, 0, 0, 0, 0, 0}, {2, 1, 1, 2, ROWS, 1}, {0, 0, 0, 0, 0, 0}};
+    {0, 0, 0, 0, 0, 0, 0}, {2, 1, 1, 2, ROWS, 1, 0}, {0, 0, 0, 0, 0, 0, 0}};
 static const struct crt_tensor push_tensors[] = {
     {"x", rows, 0, 0, ROWS, OF_X, 1, 0, CRT_UINT8, 1,
      CRT_TENSOR_LAZY | CRT_TENSOR_PUSHED},
@@ -185,11 +185,11 @@ static void test_push_and_bind_do_not_mix(void)
 /* @req crt_graph_rows_wanted:Errors, crt_graph_rows_left:Errors */
 static void test_push_checks(void)
 {
-    static const struct crt_link more[] = {{0, 0, 0, 0, 0, 0},
-                                           {2, 1, 1, 2, ROWS, 1},
-                                           {2, 1, 1, 9, ROWS, 1},
-                                           {2, 1, 1, 1, ROWS, 1},
-                                           {0, 0, 0, 0, 0, 0}};
+    static const struct crt_link more[] = {{0, 0, 0, 0, 0, 0, 0},
+                                           {2, 1, 1, 2, ROWS, 1, 0},
+                                           {2, 1, 1, 9, ROWS, 1, 0},
+                                           {2, 1, 1, 1, ROWS, 1, 0},
+                                           {0, 0, 0, 0, 0, 0, 0}};
     const uint8_t k = 2;
     struct crt_step own[4];
     struct crt_model m;
@@ -221,10 +221,10 @@ static void test_push_checks(void)
 static void test_inputs_at_once(struct crt_graph *g, struct crt_model *m)
 {
     static const uint8_t ones[ROWS] = {1, 1, 1, 1, 1, 1, 1};
-    static const struct crt_link from_behind[] = {{0, 0, 0, 0, 0, 0},
-                                                  {3, 2, 1, -1, ROWS, 1},
-                                                  {3, 1, 1, -1, ROWS, 1},
-                                                  {0, 0, 0, 0, 0, 0}};
+    static const struct crt_link from_behind[] = {{0, 0, 0, 0, 0, 0, 0},
+                                                  {3, 2, 1, -1, ROWS, 1, 0},
+                                                  {3, 1, 1, -1, ROWS, 1, 0},
+                                                  {0, 0, 0, 0, 0, 0, 0}};
     const void *inputs[2];
     uint32_t r;
 
@@ -249,10 +249,10 @@ static void test_two_inputs(void)
     static const struct crt_operand of_both[] = {
         {OF_Y, 0, 7}, {OF_X, 0, 0}, {OF_K, 0, 10}};
     static const struct crt_stage two_stages[] = {{0, 3, 0, 1}};
-    static const struct crt_link two_links[] = {{0, 0, 0, 0, 0, 0},
-                                                {3, 2, 1, 1, ROWS, 1},
-                                                {3, 1, 1, 1, ROWS, 1},
-                                                {0, 0, 0, 0, 0, 0}};
+    static const struct crt_link two_links[] = {{0, 0, 0, 0, 0, 0, 0},
+                                                {3, 2, 1, 1, ROWS, 1, 0},
+                                                {3, 1, 1, 1, ROWS, 1, 0},
+                                                {0, 0, 0, 0, 0, 0, 0}};
     static const struct crt_step two_steps[] = {
         {NULL, input_task, NULL, of_x, 1, ROWS, 1, 0, 0, 0},
         {NULL, second, NULL, of_v, 1, ROWS, 1, 0, 0, 0},
@@ -291,8 +291,9 @@ static void test_two_inputs(void)
 /* Two rows of x are read by none: they come all the same. */
 static void test_rows_that_none_reads(void)
 {
-    static const struct crt_link fewer[] = {
-        {0, 0, 0, 0, 0, 0}, {2, 1, 1, 1, ROWS - 2, 1}, {0, 0, 0, 0, 0, 0}};
+    static const struct crt_link fewer[] = {{0, 0, 0, 0, 0, 0, 0},
+                                            {2, 1, 1, 1, ROWS - 2, 1, 0},
+                                            {0, 0, 0, 0, 0, 0, 0}};
     const uint8_t k = 2;
     struct crt_step own[4];
     struct crt_model m;
@@ -314,8 +315,9 @@ static void test_rows_that_none_reads(void)
  * known. */
 static void test_rows_after_a_layer(void)
 {
-    static const struct crt_link after[] = {
-        {0, 0, 0, 0, 0, 0}, {2, 1, 1, -1, ROWS, 1}, {0, 0, 0, 0, 0, 0}};
+    static const struct crt_link after[] = {{0, 0, 0, 0, 0, 0, 0},
+                                            {2, 1, 1, -1, ROWS, 1, 0},
+                                            {0, 0, 0, 0, 0, 0, 0}};
     const uint8_t k = 2;
     const void *inputs[2];
     struct crt_step own[4];

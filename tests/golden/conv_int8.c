@@ -214,11 +214,11 @@ static const struct crt_step conv_int8_steps[] = {
      1, 5, 1, 2, 0, 0},
 };
 
-/* reader, maker, stride, ahead, rows, made */
+/* reader, maker, stride, ahead, rows, made, asker */
 static const struct crt_link conv_int8_links[] = {
-    {0, 0, 0, 0, 0, 0},
-    {2, 1, 1, 1, 5, 1},
-    {0, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 0},
+    {2, 1, 1, 1, 5, 1, 0},
+    {0, 0, 0, 0, 0, 0, 0},
 };
 
 /* stage 1, steps 1 to 2 in lock step; the numbers on arrows are rows in a

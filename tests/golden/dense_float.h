@@ -7,8 +7,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 7
-#error "dense_float.h was made for CRT_ABI 7: regenerate it"
+#if CRT_ABI != 8
+#error "dense_float.h was made for CRT_ABI 8: regenerate it"
 #endif
 
 #ifdef __cplusplus

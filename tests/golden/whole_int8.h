@@ -7,8 +7,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 7
-#error "whole_int8.h was made for CRT_ABI 7: regenerate it"
+#if CRT_ABI != 8
+#error "whole_int8.h was made for CRT_ABI 8: regenerate it"
 #endif
 
 #ifdef __cplusplus

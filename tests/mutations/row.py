@@ -9,6 +9,20 @@ _CUTS = "tests/plan/test_row_cuts.py"
 
 WRITTEN_OVER = (
     (
+        "the link that asks where several do",
+        "pybuild/plan/schedule/lock_step.py",
+        "if len(known) == 1 else 0",
+        "if known else 0",
+        "tests/crt/test_order.py",
+    ),
+    (
+        "the link that is gone back to",
+        "crt/src/lockstep.c",
+        "from = &links[begun->asker - 1u];",
+        "from = &links[begun->asker];",
+        "tests/crt/test_order.py",
+    ),
+    (
         "layers in place that drift",
         "pybuild/plan/choice.py",
         "for still in (False, True):",

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 7
+#define CRT_ABI 8
 
 /* A kernel computes one band of output rows.
  *
@@ -85,7 +85,9 @@ struct crt_stage {
 };
 
 /* In lock step: before `reader` computes band b, `maker` must have made
- * min(b * stride + ahead, rows) rows; each of its bands makes `made`.
+ * min(b * stride + ahead, rows) rows; each of its bands makes `made`. Those
+ * that `reader` makes are asked for by one link, always: `asker` is its number,
+ * from 1 in the stage; 0: it is not always the same, or nobody asks.
  *
  * Steps are numbered from 1 in their stage; makers come before their readers,
  * a stage's links begin with those of its last step, and reader 0 ends them. */
@@ -95,7 +97,8 @@ struct crt_link {
     uint16_t stride;
     int16_t ahead;
     uint16_t rows;
-    uint16_t made;
+    uint8_t made;
+    uint8_t asker;
 };
 
 struct crt_accelerator; /* crt/device.h */

@@ -19,7 +19,7 @@ extern "C" {
  *         pointer is returned. Pointers that are neither are trusted. */
 
 /* Objects made for this ABI refer to this symbol: another ABI does not link. */
-extern const uint32_t crt_abi_7;
+extern const uint32_t crt_abi_8;
 
 #ifndef CRT_NO_HOOK
 /* Called after each kernel call of the CPU's with the rows that it wrote.

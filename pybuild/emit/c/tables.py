@@ -42,7 +42,7 @@ def lists(tables: Tables) -> list[str]:
         (line for i, s in enumerate(tables.steps) for line in _step(s, i, name)),
     )
     if tables.links:
-        lines += ["/* reader, maker, stride, ahead, rows, made */"]
+        lines += ["/* reader, maker, stride, ahead, rows, made, asker */"]
         lines += table(
             f"struct crt_link {name}_links[]",
             _columns([list(map(str, link)) for link in tables.links]),

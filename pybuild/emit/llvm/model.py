@@ -16,11 +16,12 @@ from pybuild.emit.tables.tables import DTYPES, Constant, Kernels, Tables, Tensor
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.external import External
 
-ABI = 7
+ABI = 8
 _OPERAND, _ROWS = "{ i32, i16, i16 }", "{ ptr, i32, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
 _STAGE = "{ i16, i8, i8, i16 }"
-_LINK = "{ i8, i8, i16, i16, i16, i16 }"
+_LINK_FIELDS = ("i8", "i8", "i16", "i16", "i16", "i8", "i8")
+_LINK = "{ " + ", ".join(_LINK_FIELDS) + " }"
 _KEPT, _STATE = "{ ptr, i32, i32, i32 }", "{ ptr, ptr, i32, i32, i32 }"
 _TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
 _MODEL = (
@@ -154,8 +155,7 @@ def _lists(tables: Tables) -> list[str]:
         for s in tables.stages
     ]
     links = [
-        _struct(list(zip(("i8", "i8", *["i16"] * 4), link, strict=True)))
-        for link in tables.links
+        _struct(list(zip(_LINK_FIELDS, link, strict=True))) for link in tables.links
     ]
     return [
         _array(f"{name}_args", "i32", [str(a) for a in tables.args]),

@@ -47,7 +47,7 @@ from pybuild.plan.memory.persistent import Kept, id_of
 from pybuild.plan.memory.tensor_offsets import ARENA
 from pybuild.plan.plan import Plan, Step
 from pybuild.plan.regions.regions import Region
-from pybuild.plan.schedule.lock_step import Link
+from pybuild.plan.schedule.lock_step import Link, with_askers
 from pybuild.short_names import identifier
 
 # constants that are another order of a layer's second input
@@ -157,7 +157,9 @@ class _Maker:
             if stage.links:
                 comment = "\n".join(drawn(self.plan, stage))
                 at = len(links)
-                links += [*stage.links, end]
+                mine = self.plan.steps[stage.first : stage.end]
+                bands = [step.candidate.bands for step in mine]
+                links += [*with_askers(bands, stage.links), end]
             device = steps[stage.first].device
             size = stage.end - stage.first
             rows.append(StageRow(stage.first, size, device, at, comment))

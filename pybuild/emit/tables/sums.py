@@ -27,7 +27,7 @@ _OPERAND = np.dtype([("at", "<u4"), ("buffer", "<u2"), ("rows", "<u2")])
 _STAGE = np.dtype([("first", "<u2"), ("n", "u1"), ("device", "u1"), ("link", "<u2")])
 _LINK = np.dtype(
     [("reader", "u1"), ("maker", "u1"), ("stride", "<u2"), ("ahead", "<i2"),
-     ("rows", "<u2"), ("made", "<u2")]
+     ("rows", "<u2"), ("made", "u1"), ("asker", "u1")]
 )  # fmt: skip
 
 

@@ -20,8 +20,9 @@ from pybuild.plan.buffers.sharing import Views
 from pybuild.records import dataclass
 
 PUSH = "push"  # the operator of a step that rows of the caller's come from
-# what crt_link counts in: bands, and rows to be made ahead
-_MOST_BANDS = 32767
+# what crt_link counts in: bands, and rows to be made ahead; rows that a band makes, and
+# links of a stage
+_MOST_BANDS, _MOST_MADE = 32767, 255
 
 Work = tuple[Node, Candidate]
 
@@ -35,6 +36,7 @@ class Link(NamedTuple):
     ahead: int
     rows: int
     made: int
+    asker: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def _needs(
     access: RowAccess, made: RowAccess, bands: int, alike: bool
 ) -> tuple[int, int, int, int]:
     """(stride, ahead, rows, made) of a link."""
-    if not alike or made.stride == 0:
+    if not alike or not 0 < made.stride <= _MOST_MADE:
         return 0, bands, bands, 1
     ahead = max(access.window - access.pad, 0)
     if access.stride == 0:
@@ -161,21 +163,31 @@ def _needs(
     return access.stride, access.window - access.pad, access.rows, made.stride
 
 
-def band_times(bands: Sequence[int], links: Sequence[Link]) -> list[list[int]]:
-    """When each band of each step is computed."""
+def band_times(
+    bands: Sequence[int],
+    links: Sequence[Link],
+    askers: dict[int, set[int]] | None = None,
+) -> list[list[int]]:
+    """When each band of each step is computed.
+
+    askers  is given the numbers of the links by which each step was asked for rows
+    """
     done = [0] * (len(bands) + 1)
     times: list[list[int]] = [[] for _ in bands]
-    needs: list[list[tuple[int, int, int, int, int]]] = [[] for _ in done]
-    for reader, *need in links:
-        needs[reader].append((need[0], need[1], need[2], need[3], need[4]))
+    needs: list[list[_Need]] = [[] for _ in done]
+    for number, link in enumerate(links, 1):
+        reader, maker, stride, ahead, rows, made, _ = link
+        needs[reader].append((maker, stride, ahead, rows, made, number))
     now = 0
     for last in range(len(bands), 0, -1):
         asked = [last]  # each waits for the one behind it
+        by = list[int]()  # the links by which
         while done[last] < bands[last - 1]:
             step = asked[-1]
-            maker = _lacking(step, done, needs[step])
-            if maker is not None:
-                asked.append(maker)
+            need = _lacking(step, done, needs[step])
+            if need is not None:
+                asked.append(need[0])
+                by.append(need[-1])
                 continue
             assert done[step] < bands[step - 1], "rows that no band makes"
             done[step] += 1
@@ -183,18 +195,39 @@ def band_times(bands: Sequence[int], links: Sequence[Link]) -> list[list[int]]:
             now += 1
             if step != last:
                 asked.pop()  # all before it is as it was
+                link_of = by.pop()
+                if askers is not None:
+                    askers.setdefault(step, set()).add(link_of)
+            elif askers is not None:
+                askers.setdefault(step, set()).add(0)
     return times
 
 
-def _lacking(
-    step: int, done: Sequence[int], needs: Sequence[tuple[int, int, int, int, int]]
-) -> int | None:
-    """The first maker of rows that a step lacks for its next band."""
+def with_askers(bands: Sequence[int], links: Sequence[Link]) -> list[Link]:
+    """The links, each with the one that asks for what its reader makes; of the tables:
+    a plan does not need them."""
+    askers: dict[int, set[int]] = {}
+    band_times(bands, links, askers)
+    found = []
+    for link in links:
+        known = askers.get(link.reader, set())
+        asker = min(known) if len(known) == 1 else 0
+        found.append(link._replace(asker=asker if asker <= _MOST_MADE else 0))
+    return found
+
+
+# the maker, stride, ahead, rows, made; the number of the link
+_Need = tuple[int, int, int, int, int, int]
+
+
+def _lacking(step: int, done: Sequence[int], needs: Sequence[_Need]) -> _Need | None:
+    """The first of what a step lacks for its next band."""
     bands = done[step]
-    for maker, stride, ahead, rows, made in needs:
-        need = bands * stride + ahead
-        if done[maker] * made < (need if need < rows else rows):
-            return maker
+    for need in needs:
+        maker, stride, ahead, rows, made, _ = need
+        wanted = bands * stride + ahead
+        if done[maker] * made < (wanted if wanted < rows else rows):
+            return need
     return None
 
 
