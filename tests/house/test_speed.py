@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from pybuild.select import build_seconds
 from tests.conftest import ROOT, model_path
 
 TRIES = 9
@@ -122,15 +123,22 @@ def test_inspect_takes_a_second_and_a_half(network: str) -> None:
     assert "multiply-accumulates" in said[0] and "arena" in said[0]
 
 
+# planning is no imports: beside it, in the same process, runs the piece of Python whose
+# seconds pybuild tells people's waiting by
 LARGE = """
 import sys, time
 from pybuild.model import Model
+from pybuild.select.build_seconds import _work
 from tests.graphs.mobile_net import chain, mobile_net
+def seconds(work):
+    start = time.process_time()
+    work()
+    return time.process_time() - start
 made = {"mobile_net": lambda: mobile_net(96), "chain": lambda: chain(100)}
 model = Model("large", made[sys.argv[1]](), "litert", "0" * 64)
-start = time.process_time()
-model.build(target=sys.argv[2]).report
-print(time.process_time() - start)
+before = [seconds(_work) for _ in range(3)]
+taken = seconds(lambda: model.build(target=sys.argv[2]).report)
+print(taken, min(before), min(seconds(_work) for _ in range(3)))
 """
 
 
@@ -150,8 +158,13 @@ def test_large_networks_are_planned_in_seconds(
     graph: str, target: str, limit: float
 ) -> None:
     """65 layers of MobileNetV2, and 100 that are alike."""
-
-    def measure(attempt: int) -> float:
-        return float(child("-c", LARGE, graph, target)[1])
-
-    assert best(measure, limit) < limit
+    least = float("inf")
+    for _ in range(TRIES):
+        said = child("-c", LARGE, graph, target)[1]
+        taken, before, after = map(float, said.split())
+        least = min(
+            least, taken * min(1.0, build_seconds.NOMINAL * 2 / (before + after))
+        )
+        if least < limit:
+            break
+    assert least < limit
