@@ -10,6 +10,7 @@ from pybuild.ir.loop import (
     Call,
     Const,
     Expr,
+    For,
     Let,
     Load,
     Part,
@@ -32,16 +33,16 @@ SINGLE = {
     "crt_whole": "dsp",
 }
 # what operations take on a Cortex-M4 or, on vectors, on a Cortex-M55, where that is not
-# one instruction; what is gathered needs an address of its own, beside sums that end
-# by their rule, or that are packed, vectors are loaded again, or constants
+# one instruction; of two that are gathered one needs an address of its own, beside two
+# sums that are packed a vector is loaded again, or a constant
 INSTRUCTIONS = {
-    "crt_gather4": 2, "crt_gather8": 1.5, "crt_first16": 2,
+    "crt_gather4": 1.5, "crt_first16": 2,
     "crt_whole": 2, "crt_whole_even": 2, "crt_quotient4": 4,
     "crt_steps_away4": 4, "crt_steps_even4": 4, "crt_real4": 2,
-    "crt_twice4": 5, "crt_twice_down4": 6, "crt_twice_all4": 3, "crt_twice_up_all4": 2,
-    "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 4,
+    "crt_twice4": 5, "crt_twice_down4": 4, "crt_twice_all4": 3, "crt_twice_up_all4": 2,
+    "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 3,
     "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3,
-    "crt_scale_kept4": 1.5,
+    "crt_twos4": 2, "crt_odd4": 2, "crt_scale_kept4": 1.5,
 }  # fmt: skip
 # numbers of turns that functions are given
 _TURNS = ("turns", "window_rows")
@@ -96,7 +97,13 @@ def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
     return passes
 
 
-def turns_given(stmt: Part) -> list[Expr]:
-    """How often loops of the function turn that is called."""
-    given = zip(stmt.params, stmt.args, strict=True)
-    return [value for param, value in given if param.name in _TURNS]
+def turns_given(body: tuple[Stmt, ...]) -> list[Expr]:
+    """How often functions turn that are called here, or in loops."""
+    found = list[Expr]()
+    for stmt in body:
+        if isinstance(stmt, For):
+            found += turns_given(stmt.body)
+        elif isinstance(stmt, Part):
+            given = zip(stmt.params, stmt.args, strict=True)
+            found += [value for param, value in given if param.name in _TURNS]
+    return found

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from pybuild.ir.loop import (
     FLOAT32,
+    FOLDED,
     INT64,
     Assign,
     Binary,
@@ -48,18 +49,18 @@ from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import (
     INSTRUCTIONS,
     SINGLE,
+    dot_passes,
+    is_dot,
     is_power,
     turns_given,
     word_pairs,
 )
-from pybuild.select.known import known
 from pybuild.select.seen import Seen, decisive, seen_in
-from pybuild.select.vectors import moves, steps
 from pybuild.targets.target import Target
 
 # that are remembered: prices of kernels, cores with calls of parts, and such calls
 _MOST_PRICES, _MOST_WALKS, _MOST_PARTS = 4096, 16, 1 << 16
-_EDGE = 8  # turns of a loop at an edge, at most
+_ENTRY = 6  # of a loop over vectors: its counter and pointers, on a Cortex-M55
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,7 @@ def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
 class _Walk:
     """One kernel: `static` instructions are those in its code, once each.
 
-    seen    what is known of its code
-    turned  of variables, the loops, as bits, whose turn their value depends on; tested:
-            those on which what is done depends; again: the code has been counted
+    seen  what is known of its code
     """
 
     def __init__(
@@ -135,8 +134,6 @@ class _Walk:
         self.values: dict[str, int | None] = {}
         self.depth_of: dict[str, int] = {}
         self.depth, self.static = 0, 0.0
-        self.turned: dict[str, int] = {}
-        self.tested, self.again, self.turning = 0, False, ""
         self.parts: dict[str, float] = {}
         self.intrins: dict[str, float] = {}
         self.code = seen or Seen()
@@ -164,8 +161,7 @@ class _Walk:
                 self.depth_of[name] = self.depth  # a load's address steps by itself
                 return 0.0
             case Let(var, value) | Assign(var, value):
-                self.values[var.name] = of = self.value(value)
-                self.turned[var.name] = 0 if of is None else self.turns_of(value)
+                self.values[var.name] = self.value(value)
                 spent, level = self.seen(value)
                 self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
                 return spent
@@ -186,21 +182,20 @@ class _Walk:
         if first is not None and last is not None:
             turns = max(0, -((first - last) // stmt.step))
         self.depth += 1
-        mine = 1 << self.depth
-        outside = self.tested | self.turns_of(stmt.start, stmt.stop)
-        self.turned[stmt.var.name], self.tested = mine, 0
-        turning, self.turning = self.turning, stmt.var.name
         for var in (stmt.var.name, *self.code.changed_in(stmt.body)):
             self.depth_of[var] = self.depth
         each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
         spilled = max(0, len(self.read_in(stmt.body)) - self.table.pointers)
-        moved, starts = moves(stmt, self.table)
+        moved, starts = self.moved(stmt.body)
         each += self.add(spilled * self.table.load + moved)
         total = turns * each + self.add(starts)
-        if first is not None and turns > 1 and self.tested & mine:
-            total += self.ends(stmt, first, turns)
-        self.tested = outside | (self.tested & ~mine)
-        self.depth, self.turning = self.depth - 1, turning
+        if first is not None and turns > 1 and self.uneven(stmt.body):
+            # the ends may be rows or columns at an edge, or what is left over
+            static = self.static
+            ends = self.turn(stmt, first, 0) + self.turn(stmt, first, turns - 1)
+            total += ends + 2 * (self.table.turn - each)
+            self.static = static
+        self.depth -= 1
         return total
 
     def turn(self, stmt: For, first: int | None, number: int) -> float:
@@ -220,55 +215,47 @@ class _Walk:
             self.code.pointers[id(body)] = loaded_from(body) if plain else set()
         return self.code.pointers[id(body)]
 
-    def ends(self, stmt: For, first: int, turns: int) -> float:
-        """What its first and its last turns take beyond one in the middle: they may be
-        rows or columns at an edge, or what is left over."""
-        static, again = self.static, self.again
-        self.again = True
-        more, half, middle = 0.0, turns // 2, self.turn(stmt, first, turns // 2)
-        for numbers in (range(half), range(turns - 1, half, -1)):
-            for number in numbers[:_EDGE]:
-                beyond = self.turn(stmt, first, number) - middle
-                more += beyond
-                if not beyond:
-                    break
-        self.static, self.again = static, again
-        return more
+    def moved(self, body: tuple[Stmt, ...]) -> tuple[float, float]:
+        """Of a loop that sums vectors, from turn to turn or in each anew: in a turn, of
+        more sums than registers hold, moves to where these are summed, and back; before
+        it the first numbers, and pointers that are kept for the next time."""
+        if not self.table.start:
+            return 0.0, 0.0
+        dots = [s.var.name for s in body if isinstance(s, Assign) and is_dot(s.value)]
+        fresh = {s.var.name for s in body if isinstance(s, Let)}
+        sums = {*dots} - fresh
+        if not sums:
+            return sum(self.moves(some) for some in dot_passes(body, {*dots})), 0.0
+        more = max(0, len(sums) - self.table.sums)
+        starts = self.table.start * len(sums) + _ENTRY
+        return 2 * more * len(dots) / len(sums), starts
 
-    def turns_of(self, *exprs: Expr) -> int:
-        """The loops, as bits, whose turn what is known of values depends on."""
-        found = 0
-        for expr in exprs:
-            for name in self.names_of(expr):
-                found |= self.turned.get(name, 0)
-        return found
+    def moves(self, dots: list[str]) -> float:
+        """Of sums that begin in a turn, beyond those that registers hold."""
+        sums = len({*dots})
+        return max(0, sums - self.table.sums) * (len(dots) / sums - 1)
+
+    def uneven(self, body: tuple[Stmt, ...]) -> bool:
+        """Turns may do more or less: a test, or loops, also of functions, change."""
+        ends = [e for s in body if isinstance(s, For) for e in (s.start, s.stop)]
+        changed = any(self.seen(e)[1] == self.depth for e in ends + turns_given(body))
+        return changed or any(isinstance(s, If) for s in body)
 
     def choice(self, stmt: If) -> float:
         spent = self.expr(stmt.condition) + self.add(self.table.taken)
-        holds = self.value(stmt.condition)
-        if holds is not None and not stmt.rare:
-            self.tested |= self.turns_of(stmt.condition)
-            return spent + self.decided(stmt, bool(holds))
+        known = self.value(stmt.condition)
         yes, no = self.block(stmt.body), self.block(stmt.otherwise)
         if stmt.rare:
             return spent + no + self.rare * (yes - no)
-        return spent + max(yes, no)
-
-    def decided(self, stmt: If, holds: bool) -> float:
-        """Of what is done; of what is not, the code counts once."""
-        taken, other = (stmt.body, stmt.otherwise)[:: 1 if holds else -1]
-        tested = self.tested
-        if not self.again:
-            self.block(other)
-        self.tested = tested
-        return self.block(taken)
+        if known is None:
+            return spent + max(yes, no)
+        return spent + (yes if known else no)
 
     def part(self, stmt: Part) -> float:
         """A function of its own: its name says which others it is the same as."""
         spent = sum(self.expr(e) for e in stmt.args) + len(stmt.args)
         self.add(len(stmt.args) + 1)
         given = tuple(self.value(argument) for argument in stmt.args)
-        self.tested |= self.turns_of(*turns_given(stmt))
         calls = _parts_of(self.target, self.rare)
         key = (stmt.name, len(stmt.body), given)
         if key not in calls:
@@ -301,9 +288,11 @@ class _Walk:
             return 0.0, self.depth_of.get(expr.name, 0)
         if isinstance(expr, Const):
             return 0.0, 0
+        names = self.names.get(id(expr))
+        if names is None:
+            names = self.names[id(expr)] = tuple(names_in(expr))
         level_of = self.depth_of.get
-        levels = [level_of(name, 0) for name in self.names_of(expr)]
-        key = (id(expr), self.depth, *levels)
+        key = (id(expr), self.depth, *[level_of(name, 0) for name in names])
         found = self.known.get(key)
         if found is None:
             before = self.static
@@ -313,16 +302,8 @@ class _Walk:
             self.static += found[2]
         return found[:2]
 
-    def names_of(self, expr: Expr) -> tuple[str, ...]:
-        names = self.names.get(id(expr))
-        if names is None:
-            names = self.names[id(expr)] = tuple(names_in(expr))
-        return names
-
     def walked(self, expr: Expr) -> tuple[float, int]:
         """As seen, of an expression that is not remembered."""
-        if self.table.start and steps(expr, self.turning):
-            return 0.0, self.depth
         spent, level = 0.0, 0
         for child in children(expr):
             if isinstance(child, Var):
@@ -390,11 +371,30 @@ class _Walk:
         if op in "/%" and not is_power(b):
             return self.table.divide + 2 * (op == "%")
         if op in ("min", "max"):
-            return 1 if isinstance(a.type, VectorType) else 2 + isinstance(b, Const)
+            return 3 if isinstance(b, Const) else 2
         if op == "*" and not isinstance(b, Const):
             return 2 if a.type is FLOAT32 else self.table.mac
         product = isinstance(b, Binary) and b.op == "*" and not is_power(b.b)
         return 0 if op == "+" and product else 1  # in the multiplication's price
 
     def value(self, expr: Expr) -> int | None:
-        return known(expr, self.values)
+        match expr:
+            case Const(int() as value):
+                return value
+            case Var(name):
+                return self.values.get(name)
+            case Binary(op, a, b):
+                left, right = self.value(a), self.value(b)
+                if left is None or right is None:
+                    return None
+                if op in "/%" and right == 0:
+                    return 0
+                return FOLDED[op](left, right)
+            case Select(condition, a, b):
+                which = self.value(condition)
+                return None if which is None else self.value(a if which else b)
+            case Cast(value) if expr.type in (INT64, value.type):
+                return self.value(value)
+            case Call(intrin, (x,)) if intrin.name == "crt_in_order":
+                return self.value(x)
+        return None

@@ -252,7 +252,7 @@ PIXELS = (
     (
         "the price of an end by the rule",
         "pybuild/select/instructions.py",
-        '"crt_twice_down4": 6',
+        '"crt_twice_down4": 4',
         '"crt_twice_down4": 1',
         f"{_PRICE}[55]",
     ),

@@ -237,13 +237,6 @@ FIELD = (
         "tests/select/test_prices.py",
     ),
     (
-        "the price of all turns at an edge",
-        "pybuild/select/prices.py",
-        "for number in numbers[:_EDGE]",
-        "for number in numbers[:1]",
-        "tests/select/test_prices.py -k edge",
-    ),
-    (
         "the price of halves put together",
         "pybuild/select/instructions.py",
         '"crt_low_halves": "dsp"',

@@ -1,5 +1,4 @@
-"""What the cost model says of loops: pointers beyond the registers, halves of words,
-turns at an edge."""
+"""What the cost model says of loops: pointers beyond the registers, halves of words."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import pytest
 
 import pybuild
 from pybuild.ir.graph import Graph
-from pybuild.ir.loop import INT32, Func, const, load, minimum
+from pybuild.ir.loop import INT32, Func, load
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.intrin import HIGH_HALVES, IN_ORDER, LOW_HALVES
@@ -50,30 +49,6 @@ def test_a_pointer_beyond_the_registers_is_loaded_each_turn() -> None:
 def test_halves_are_put_together_in_one_instruction() -> None:
     assert _cost(6, halves=True) == _cost(6)
     assert _cost(6, "cortex-m3", halves=True) > _cost(6, "cortex-m3")
-
-
-def _window(left: int, right: int) -> int:
-    """Of a loop over columns, of which some at either end do more, by a test in a loop
-    inside."""
-    k = Builder("window")
-    y, x = k.row("y", 0, INT32, writable=True), k.row("x", 1, INT32)
-    first, last = k.arg("left", left), k.arg("right", right)
-    with k.loop("ox", k.arg("width", 20)) as ox:
-        inside = k.let("inside", minimum(ox - first, last - ox))
-        with k.loop("c", k.arg("channels", 5)) as c:
-            with k.when(const(0) <= inside):
-                k.store(y, c, const(0))
-            with k.otherwise():
-                k.store(y, c, load(x, c) + load(x, c + 1))
-    made = Candidate(k.finish(), (left, right, 20, 5), (), ())
-    return price(made, TARGETS["cortex-m4"]).instructions
-
-
-def test_each_turn_at_an_edge_counts() -> None:
-    one = _window(1, 19) - _window(0, 19)
-    assert one > 0
-    assert _window(3, 19) - _window(0, 19) == 3 * one
-    assert _window(2, 15) - _window(0, 19) == 6 * one
 
 
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m3", "rv32imc"])

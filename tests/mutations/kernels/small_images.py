@@ -28,8 +28,8 @@ SMALL_IMAGES = (
     (
         "the price of windows that are cut",
         "pybuild/select/prices.py",
-        "self.turns_of(*turns_given(stmt))",
-        "0",
+        "ends + turns_given(body)",
+        "ends",
         "tests/kernels/test_block_kernels.py -k taps_on_padding",
     ),
 )
