@@ -20,9 +20,9 @@ from pybuild.plan.buffers.sharing import Views
 from pybuild.records import dataclass
 
 PUSH = "push"  # the operator of a step that rows of the caller's come from
-# what crt_link counts in: bands, and rows to be made ahead; rows that a band makes, and
+# what crt_link counts in: bands, and rows to be made ahead; rows that a band makes;
 # links of a stage
-_MOST_BANDS, _MOST_MADE = 32767, 255
+_MOST_BANDS, _MOST_MADE, _MOST_LINKS = 32767, 255, 255
 
 Work = tuple[Node, Candidate]
 
@@ -170,7 +170,8 @@ def band_times(
 ) -> list[list[int]]:
     """When each band of each step is computed.
 
-    askers  is given the numbers of the links by which each step was asked for rows
+    askers  is given the numbers of the links by which each step was asked for rows; 0:
+            it was the last of those that were not done
     """
     done = [0] * (len(bands) + 1)
     times: list[list[int]] = [[] for _ in bands]
@@ -180,26 +181,21 @@ def band_times(
         needs[reader].append((maker, stride, ahead, rows, made, number))
     now = 0
     for last in range(len(bands), 0, -1):
-        asked = [last]  # each waits for the one behind it
-        by = list[int]()  # the links by which
+        asked = [(last, 0)]  # by which link; each waits for the one behind it
         while done[last] < bands[last - 1]:
-            step = asked[-1]
+            step, link_of = asked[-1]
             need = _lacking(step, done, needs[step])
             if need is not None:
-                asked.append(need[0])
-                by.append(need[-1])
+                asked.append((need[0], need[-1]))
                 continue
             assert done[step] < bands[step - 1], "rows that no band makes"
             done[step] += 1
             times[step - 1].append(now)
             now += 1
+            if askers is not None:
+                askers.setdefault(step, set()).add(link_of)
             if step != last:
                 asked.pop()  # all before it is as it was
-                link_of = by.pop()
-                if askers is not None:
-                    askers.setdefault(step, set()).add(link_of)
-            elif askers is not None:
-                askers.setdefault(step, set()).add(0)
     return times
 
 
@@ -212,7 +208,7 @@ def with_askers(bands: Sequence[int], links: Sequence[Link]) -> list[Link]:
     for link in links:
         known = askers.get(link.reader, set())
         asker = min(known) if len(known) == 1 else 0
-        found.append(link._replace(asker=asker if asker <= _MOST_MADE else 0))
+        found.append(link._replace(asker=asker if asker <= _MOST_LINKS else 0))
     return found
 
 
