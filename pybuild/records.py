@@ -55,7 +55,7 @@ class _Constructor:
     def __get__(self, instance: object, owner: type) -> Any:
         made = _constructor(self.cls, self.frozen)
         # by two threads at once: either's is right
-        type.__setattr__(self.cls, "__init__", made)
+        self.cls.__init__ = made  # type: ignore[misc]
         return made if instance is None else made.__get__(instance, owner)
 
 
@@ -67,25 +67,26 @@ class _Factory:
 
 
 def _constructor(cls: Any, frozen: bool) -> Callable[..., None]:
-    """Compiled: def __init__(self, x, y=_y): self.x = x; self.y = y"""
-    known: Methods = {"_set": object.__setattr__, "_factory": _Factory()}
+    """Compiled: def __init__(self, x, y=__of_y): self.x = x; self.y = y"""
+    # fields have no such names, nor begin with what stands before those of defaults
+    known: Methods = {"__set": object.__setattr__, "__factory": _Factory()}
     words, named, lines = ["self"], list[str](), list[str]()
     types: dict[str, Any] = {"return": None}
     for field in dataclasses.fields(cls):
         word = name = value = field.name
         if field.default_factory is not dataclasses.MISSING:
-            known[f"_{name}"], value = field.default_factory, f"_{name}()"
+            known[f"__of_{name}"], value = field.default_factory, f"__of_{name}()"
             if field.init:
-                value = f"{value} if {name} is _factory else {name}"
-                word = f"{name}=_factory"
+                value = f"{value} if {name} is __factory else {name}"
+                word = f"{name}=__factory"
         elif not field.init:
             continue
         elif field.default is not dataclasses.MISSING:
-            known[f"_{name}"], word = field.default, f"{name}=_{name}"
+            known[f"__of_{name}"], word = field.default, f"{name}=__of_{name}"
         if field.init:
             (named if field.kw_only else words).append(word)
             types[name] = field.type
-        one = f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}"
+        one = f"__set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}"
         lines.append(one)
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")

@@ -127,6 +127,16 @@ def test_without_parentheses() -> None:
         hash(one)
 
 
+def test_fields_may_have_any_name() -> None:
+    @records.dataclass(frozen=True)
+    class Named:
+        set: int = 1
+        factory: list[int] = dataclasses.field(default_factory=list)
+        _set: int = 2
+
+    assert repr(Named()).endswith("Named(set=1, factory=[], _set=2)")
+
+
 def test_own_methods_stay() -> None:
     solid = _solid(records.dataclass)
     assert repr(solid(7)) == "<7>" and solid(1, 2).sum == 6

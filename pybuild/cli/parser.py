@@ -109,7 +109,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
     for name, kinds in VERBS.items():
         text = ABOUT[name]
         verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
-        if only in VERBS and name != only:
+        if only is not None and name != only:
             continue
         if name == "build":
             verb.add_argument("models", nargs="*", metavar="MODEL", help=_MODEL)

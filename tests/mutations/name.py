@@ -23,8 +23,8 @@ NAMES = (
     (
         "a list that all instances share",
         "pybuild/records.py",
-        'known[f"_{name}"], value = field.default_factory, f"_{name}()"',
-        'known[f"_{name}"], value = field.default_factory(), f"_{name}"',
+        'known[f"__of_{name}"], value = field.default_factory, f"__of_{name}()"',
+        'known[f"__of_{name}"], value = field.default_factory(), f"__of_{name}"',
         _RECORDS,
     ),
     (
