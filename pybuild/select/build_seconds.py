@@ -12,7 +12,7 @@ from pybuild.select.devices import Targets, table_of
 # seconds of each layer, of kernels for any core and of a core's own; of each megabyte
 # of weights that is written (tests/bench/large_graphs.py, docs/benchmarks.md)
 LAYER, OWN_LAYER, MEGABYTE = 0.0035, 0.0062, 0.13
-# what `_work` took beside these
+# what `fixed_work` took beside these
 NOMINAL = 0.02
 _SHORT = 3.0
 _ANY = "generic"
@@ -25,7 +25,7 @@ def build_seconds(graph: Graph, target: Targets) -> float:
     seconds = nominal_seconds(len(graph.nodes), weights, known)
     if seconds < _SHORT:  # not worth a look at the machine
         return seconds
-    return seconds * _work() / NOMINAL
+    return seconds * fixed_work() / NOMINAL
 
 
 def nominal_seconds(layers: int, weights: int, known: bool) -> float:
@@ -33,7 +33,7 @@ def nominal_seconds(layers: int, weights: int, known: bool) -> float:
     return (OWN_LAYER if known else LAYER) * layers + MEGABYTE * weights / 1e6
 
 
-def _work() -> float:
+def fixed_work() -> float:
     """Seconds of a fixed piece of Python, as this machine is busy now."""
     start, found = time.perf_counter(), {}
     for i in range(120_000):

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from pybuild.select.build_seconds import NOMINAL, _work
+from pybuild.select.build_seconds import NOMINAL, fixed_work
 from tests.bench.costs import Table
 
 SIDE = 800
@@ -187,9 +187,9 @@ def growth() -> Table:
     for count, most in SECONDS.items():
         model = unlike_layers(count)
         for target, limit in ((SLOWEST, most), ("generic", most / 2)):
-            before = _work()
+            before = fixed_work()
             size, spent, held = verb("build", model, "--target", target)
-            paces.append((before + _work()) / 2 / NOMINAL)
+            paces.append((before + fixed_work()) / 2 / NOMINAL)
             seconds = spent / paces[-1]
             shown = f"{seconds:.1f}", f"{limit:g}", seconds <= limit
             rows.append((f"{count:,}", f"{size:,}", target, *shown, held >> 20))

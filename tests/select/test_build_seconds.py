@@ -65,7 +65,7 @@ def test_the_command_says_it_before_it_builds(
     assert "about" not in capsys.readouterr().err
     # as if each layer took a hundred seconds, on a machine that is half as fast
     monkeypatch.setattr(rates, "LAYER", 100.0)
-    monkeypatch.setattr(rates, "_work", lambda: 2 * rates.NOMINAL)
+    monkeypatch.setattr(rates, "fixed_work", lambda: 2 * rates.NOMINAL)
     layers = len(pybuild.load(tmp_path / "net.onnx").graph.nodes)
     before: list[str] = []
     monkeypatch.setattr(
