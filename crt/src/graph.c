@@ -31,12 +31,22 @@ static const struct crt_tensor *output_of(const struct crt_graph *g,
     return &g->model->tensors[g->model->input_count + index];
 }
 
+/* Whether a tensor is where the plan has memory for it, and has all these
+ * flags. A bound one is elsewhere. */
+static int is_home(const struct crt_graph *g, uint32_t t, uint32_t flags)
+{
+    const struct crt_tensor *tensor = &g->model->tensors[t];
+
+    return (tensor->flags & flags) == flags &&
+           *crt_slot(g, t) == crt_home(g, tensor);
+}
+
 /* Marks an input as given; what shared its memory is gone. */
 static void *give(struct crt_graph *g, uint32_t input)
 {
     g->fresh[input / 32u] |= crt_fresh_bit(input);
     crt_stop(g);
-    if (crt_is_consumable(g, input) != 0) {
+    if (is_home(g, input, CRT_TENSOR_CONSUMED)) {
         g->valid = 0;
     }
     return *crt_slot(g, input);
@@ -45,6 +55,17 @@ static void *give(struct crt_graph *g, uint32_t input)
 static void take_back(struct crt_graph *g, uint32_t input)
 {
     g->fresh[input / 32u] &= ~crt_fresh_bit(input);
+}
+
+void crt_take_back(struct crt_graph *g, uint32_t flags)
+{
+    uint32_t i;
+
+    for (i = 0; i < g->model->input_count; i++) {
+        if (is_home(g, i, flags)) {
+            take_back(g, i);
+        }
+    }
 }
 
 /* Points a tensor at the caller's memory, or home for NULL. */
@@ -142,16 +163,10 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
 
 int crt_graph_reset(struct crt_graph *g)
 {
-    uint32_t i;
-
     if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
     }
-    for (i = 0; i < g->model->input_count; i++) {
-        if (*crt_slot(g, i) == crt_home(g, input_of(g, i))) {
-            take_back(g, i);
-        }
-    }
+    crt_take_back(g, 0);
     crt_stop(g);
     if (g->model->state != NULL) {
         g->model->state->forget(g);

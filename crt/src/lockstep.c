@@ -45,8 +45,8 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
         (uint16_t *)(void *)((uint8_t *)g->base[0] + model->counters);
     uint32_t last = s->count;
     uint32_t step;
-    uint32_t index;
     uint32_t band;
+    int error;
 
     while (last != 0u) {
         step = last;
@@ -64,15 +64,14 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
             return (int)step;
         }
         band = done[step - 1u];
-        index = s->first + step - 1u;
-        if (band >= steps[step - 1u].bands) { /* a bit of it has flipped */
-            g->failed_step = (int16_t)index;
-            return CRT_ERR_ROWS;
-        }
         done[step - 1u]++;
-        if (crt_run_bands(g, index, p, band, band + 1u) != CRT_OK) {
-            g->failed_step = (int16_t)index;
-            return CRT_ERR_STOPPED;
+        error = CRT_ERR_ROWS; /* a bit of it has flipped */
+        if (band < steps[step - 1u].bands) {
+            error = crt_run_band(g, &steps[step - 1u], p, 0, band);
+        }
+        if (error != CRT_OK) {
+            g->failed_step = (int16_t)(s->first + step - 1u);
+            return error;
         }
         if (from == NULL && begun->asker != 0u) { /* none was lacking */
             from = &links[begun->asker - 1u];

@@ -3,57 +3,48 @@
  * or a task of the runtime's own. The const tables are trusted. */
 #include "crt/slots.h"
 
+/* Where an operand begins: all of one that has no rows. */
+static uint8_t *place_of(const struct crt_graph *g, const struct crt_operand *o)
+{
+    return (uint8_t *)g->base[o->buffer] + o->at;
+}
+
 /* Writes the window of row pointers of one operand to p; returns its end. */
 static void **window_of(const struct crt_graph *g, const struct crt_operand *o,
                         void **p, uint32_t image, uint32_t band)
 {
     const struct crt_rows *r = &g->model->rows[o->rows];
-    uint8_t *row0 = (uint8_t *)g->base[o->buffer] + o->at;
+    uint8_t *row0 = place_of(g, o);
     uint32_t pad = (uint32_t)r->pad;
     uint32_t row = band * r->stride - pad;
-    uint32_t left = r->window;
+    void **end = p + r->window;
 
-    if (r->stride != 0u && r->ring == r->count) {
+    if (image != 0u && r->stride != 0u && r->ring == r->count) {
         row0 += (size_t)image * r->count * r->row_bytes;
     }
-    for (; left != 0u; left--, row++, p++) { /* above row 0: huge numbers */
-        if (row >= r->count) {
+    do { /* above row 0: huge numbers */
+        if (row < r->count) {
+            uint32_t turn = row;
+            if (turn >= r->ring) {
+                turn %= r->ring;
+            }
+            *p = row0 + (size_t)turn * r->row_bytes;
+        } else {
             *p = crt_unconst(r->pad_row);
-        } else {
-            *p = row0 +
-                 (size_t)(row < r->ring ? row : row % r->ring) * r->row_bytes;
         }
-    }
+        row++;
+        p++;
+    } while (p != end);
     return p;
-}
-
-/* Computes one band of one step. */
-static void compute(const struct crt_graph *g, const struct crt_step *step,
-                    void **p, uint32_t image, uint32_t band)
-{
-    const struct crt_operand *operand = step->operands;
-    uint32_t constant = (uint32_t)0 - step->output_count - step->input_count;
-    uint32_t last = (uint32_t)step->constant_count + step->scratch_count;
-    void **end = p;
-
-    for (; constant != last; constant++) {
-        if (constant < step->constant_count &&
-            step->constants[constant] != NULL) {
-            *end++ = crt_unconst(step->constants[constant]);
-        } else {
-            end = window_of(g, operand++, end, image, band);
-        }
-    }
-    step->kernel(p, step->args);
 }
 
 #ifndef CRT_NO_HOOK
 /* Tells the hook of the rows that a step has just written. */
-static int report(const struct crt_graph *g, void *const *p, uint32_t index,
-                  uint32_t image, uint32_t band)
+static int report(const struct crt_graph *g, const struct crt_step *step,
+                  void *const *p, uint32_t image, uint32_t band)
 {
-    const struct crt_operand *first = g->model->steps[index].operands;
-    const struct crt_rows *out = &g->model->rows[first->rows];
+    const struct crt_rows *out = &g->model->rows[step->operands->rows];
+    uint32_t index = (uint32_t)(step - g->model->steps);
     uint32_t row = band * out->stride;
     uint32_t left = out->count - row;
     uint32_t count = out->window < left ? out->window : left;
@@ -70,24 +61,54 @@ static int report(const struct crt_graph *g, void *const *p, uint32_t index,
 }
 #endif
 
-int crt_run_bands(const struct crt_graph *g, uint32_t index, void **p,
-                  uint32_t first, uint32_t end)
+int crt_run_band(const struct crt_graph *g, const struct crt_step *step,
+                 void **p, uint32_t image, uint32_t band)
 {
-    const struct crt_step *step = &g->model->steps[index];
-    uint32_t image;
-    uint32_t band;
+    const struct crt_operand *operand = step->operands;
+    const void *const *constant = step->constants;
+    void **at = p;
+    uint32_t left = (uint32_t)step->output_count + step->input_count;
 
-    for (image = 0; image < step->images; image++) {
-        for (band = first; band < end; band++) {
-            compute(g, step, p, image, band);
-#ifndef CRT_NO_HOOK
-            if (g->hook != NULL && report(g, p, index, image, band) != CRT_OK) {
-                return CRT_ERR_STOPPED;
-            }
-#endif
+    for (; left != 0u; left--, operand++) {
+        at = window_of(g, operand, at, image, band);
+    }
+    for (left = step->constant_count; left != 0u; left--, at++) {
+        *at = crt_unconst(*constant);
+        constant++;
+        if (*at == NULL) { /* a parameter, which is bound */
+            *at = place_of(g, operand);
+            operand++;
         }
     }
+    if (step->scratch_count != 0u) {
+        *at = place_of(g, operand);
+    }
+    step->kernel(p, step->args);
+#ifndef CRT_NO_HOOK
+    if (g->hook != NULL) {
+        return report(g, step, p, image, band);
+    }
+#endif
     return CRT_OK;
+}
+
+/* Computes all bands of a step. */
+static int run_bands(const struct crt_graph *g, const struct crt_step *step,
+                     void **p)
+{
+    uint32_t image = 0;
+    uint32_t band = 0;
+    int error;
+
+    do {
+        error = crt_run_band(g, step, p, image, band);
+        band++;
+        if (band == step->bands) {
+            band = 0;
+            image++;
+        }
+    } while (error == CRT_OK && image != step->images);
+    return error;
 }
 
 void crt_step_run(const struct crt_model *model, uint32_t index,
@@ -100,7 +121,7 @@ void crt_step_run(const struct crt_model *model, uint32_t index,
 #ifndef CRT_NO_HOOK
     g.hook = NULL;
 #endif
-    (void)crt_run_bands(&g, index, pointers, 0, model->steps[index].bands);
+    (void)run_bands(&g, &model->steps[index], pointers);
 }
 
 /* The only task without a device. */
@@ -131,7 +152,7 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
     if (error != CRT_ON_CPU) {
         return error;
     }
-    return crt_run_bands(g, index, p, 0, step->bands);
+    return run_bands(g, step, p);
 }
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -140,7 +161,6 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
  * shared storage is this instance's until `end`. */
 int crt_begin(struct crt_graph *g)
 {
-    uint32_t i;
     int error = g->ready ? CRT_OK : crt_graph_setup(g);
 
     if (error == CRT_OK) {
@@ -153,11 +173,7 @@ int crt_begin(struct crt_graph *g)
         crt_turn_leave(g);
         return g->consumed ? CRT_ERR_INPUT_CONSUMED : CRT_ERR_INPUT_MISSING;
     }
-    for (i = 0; i < g->model->input_count; i++) {
-        if (crt_is_consumable(g, i) != 0) {
-            g->fresh[i / 32u] &= ~crt_fresh_bit(i);
-        }
-    }
+    crt_take_back(g, CRT_TENSOR_CONSUMED);
     g->consumed = 1;
     g->valid = 0;
     g->failed_step = -1;

@@ -36,7 +36,7 @@ struct crt_rows {
     uint32_t row_bytes;  /* bytes from one row to the next */
     uint16_t count;      /* rows of one image */
     uint16_t ring;       /* rows kept in memory; equals count: held whole */
-    uint16_t window;     /* row pointers handed over per call */
+    uint16_t window;     /* row pointers handed over per call, at least 1 */
     uint16_t stride;     /* rows the window moves per band */
     int16_t pad;         /* rows of padding above row 0 */
 };

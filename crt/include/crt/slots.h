@@ -87,15 +87,6 @@ static inline uint32_t crt_fresh_bit(uint32_t input)
     return (uint32_t)1 << (input % 32u);
 }
 
-/* Whether a run uses the memory of this input up. A bound one is only read. */
-static inline int crt_is_consumable(const struct crt_graph *g, uint32_t input)
-{
-    const struct crt_tensor *tensor = &g->model->tensors[input];
-
-    return (tensor->flags & CRT_TENSOR_CONSUMED) != 0u &&
-           *crt_slot(g, input) == crt_home(g, tensor);
-}
-
 CRT_C_BODIES_END
 
 /* Gives up a run that is under way, then keeps others off the memory that
@@ -120,6 +111,10 @@ void crt_stop(struct crt_graph *g);
 int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor, void *home,
              const void *data);
 
+/* Inputs of all these flags that are kept where the plan has memory for them
+ * are to be given again. */
+void crt_take_back(struct crt_graph *g, uint32_t flags);
+
 /* The first input that was not given; NULL: none. */
 const struct crt_tensor *crt_find_not_given(const struct crt_graph *g);
 
@@ -131,11 +126,11 @@ int crt_end(struct crt_graph *g, int error);
 /* Computes a stage. */
 int crt_run_stage(struct crt_graph *g, void **p, uint32_t index);
 
-/* Computes some bands of a step, of each image, and tells the hook of each.
+/* Computes a band of a step, of one image, and tells the hook of it.
  *
  * Errors  CRT_ERR_STOPPED */
-int crt_run_bands(const struct crt_graph *g, uint32_t index, void **p,
-                  uint32_t first, uint32_t end);
+int crt_run_band(const struct crt_graph *g, const struct crt_step *step,
+                 void **p, uint32_t image, uint32_t band);
 
 /* The index of a name among `count` tensors from `first` on.
  *

@@ -233,6 +233,22 @@ class Bound:
             inside = const(0) <= minimum(column, self.width - 1 - column)
             yield inside, offset(row, column * self.channels)
 
+    @contextmanager
+    def cut_runs(
+        self, k: Builder, x0: Expr, elem: DType
+    ) -> Iterator[tuple[Var, Expr, Expr]]:
+        """A turn for each row of a window that leaves it, whose taps are neighbours:
+        where the first value inside is, how many are before it, how many inside."""
+        first, last = self.inside(k, x0)
+        before = k.let("before", first * self.channels)
+        count = k.let("inside", (last - first) * self.channels)
+        # also of a window that misses the row no pointer leaves it
+        column = minimum(maximum(x0, 0), self.width)
+        begin = k.let("begin", column * self.channels)
+        with k.loop("ky", self._heights) as ky:
+            row = self._row(k, ky, elem)
+            yield k.let("x", offset(row, begin)), before, count
+
     def inside(self, k: Builder, x0: Expr) -> tuple[Expr, Expr]:
         """Taps [first, last) of a window at pixel x0 that lie inside the row."""
         if not self.window.padded:

@@ -5,6 +5,8 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
+import numpy as np
+
 from pybuild.ir.loop import (
     INT8,
     INT32,
@@ -13,6 +15,7 @@ from pybuild.ir.loop import (
     Var,
     cast,
     const,
+    i32,
     load,
     minimum,
     offset,
@@ -75,6 +78,8 @@ class _Writer:
             spare = k.row("spare", self.after, INT8, writable=True)
             at = k.arg("patch_bytes", 4 * layer.patch)
             self.outside = k.let("outside", offset(spare, at))
+            zeros = np.full(4, layer.x_zero, np.int8).view(np.int32).item()
+            self.four_zeros = k.arg("four_zeros", zeros)
 
     def _run(self) -> Expr:
         """Layer.run."""
@@ -209,6 +214,9 @@ class _Writer:
     def _copied(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, copied byte by byte and then widened."""
         k, g = self.k, self.g
+        if not self.layer.window.by_taps:
+            self._cut(x0, to)
+            return
         copy = k.let("copy", self.outside)
         with g.columns(k, x0, INT8) as (inside, source):
             with k.when(inside):
@@ -219,6 +227,37 @@ class _Writer:
                 k.store(copy, c, cast(self.x_zeros, INT8))
             k.assign(copy, offset(copy, self.inputs))
         self._widen_copy(to)
+
+    def _cut(self, x0: Expr, to: Var) -> None:
+        """The same of taps that are neighbours: zero points, then over them what is
+        inside, row by row."""
+        k, g, known = self.k, self.g, self.layer.window.run
+        copy, run = k.let("copy", self.outside), i32(known)
+        if known > WRITTEN_OUT:
+            run = k.let("run", self.inputs * g.kernel_w)
+        with g.cut_runs(k, x0, INT8) as (x, before, count):
+            self._zeros(copy, run, known)
+            with k.loop("c", count, rolled=True) as c:
+                k.store(copy, before + c, load(x, c))
+            k.assign(copy, offset(copy, run))
+        self._widen_copy(to)
+
+    def _zeros(self, to: Var, count: Expr, known: int) -> None:
+        """`count` zero points, in words of which the last may reach back."""
+        k = self.k
+        if known < 4:
+            for byte in range(known):
+                k.store(to, byte, cast(self.x_zeros, INT8))
+            return
+        four = self.four_zeros
+        if known <= WRITTEN_OUT:
+            for byte in range(0, known - 3, 4):
+                k.store(to, byte, four, wide=True)
+        else:
+            with k.loop("c", count - 3, 0, 4, rolled=True) as c:
+                k.store(to, c, four, wide=True)
+        if known % 4:
+            k.store(to, count - 4, four, wide=True)
 
     def _group(self, pixel: Expr) -> Expr:
         """The group's channels of a pixel."""

@@ -45,7 +45,11 @@ class Patches:
             self._inside(pixels, x0)
         with k.otherwise(), k.loop("i", pixels) as i:
             to = k.let("to", offset(self.patch, self.pitch * i))
-            self._columns(k.let("begin", x0 + g.stride * i), to)
+            begin = k.let("begin", x0 + g.stride * i)
+            if w.by_taps or w.channels >= 4:
+                self._columns(begin, to)
+            else:
+                self._cut(begin, to)
 
     def _inside(self, pixels: int, x0: Expr) -> None:
         """Windows that lie in the row."""
@@ -68,26 +72,37 @@ class Patches:
                 x = k.let("x", offset(source, self.start))
                 self._copy(x, to, self.inputs, self.layer.window.group_channels)
             with k.otherwise():
-                self._fill(to)
+                self._fill(to, self.inputs, self.layer.window.group_channels)
                 k.assign(to, offset(to, self.inputs))
 
-    def _fill(self, to: Var) -> None:
-        """The zero point in all channels of a column."""
-        k, known, step = self.k, self.layer.window.group_channels, 16
+    def _cut(self, x0: Expr, to: Var) -> None:
+        """A window that leaves the row, of few channels: zero points, then over them
+        what is inside, row by row."""
+        k, g = self.k, self.g
+        with g.cut_runs(k, x0, self.elem) as (x, before, count):
+            self._fill(to, self.run, self.layer.run)
+            with k.loop("c", count, rolled=True) as c:
+                k.store(to, before + c, load(x, c))
+            k.assign(to, offset(to, self.run))
+
+    def _fill(self, to: Var, count: Expr, known: int) -> None:
+        """`count` zero points; `known`: as many, of which the code may depend on the
+        form."""
+        k, step = self.k, 16
         if self.elem is INT8 and 4 <= known < step:
             zeros = k.let("zeros", ALL4(self.x_zero))
             for at_byte in _words(known):
                 k.store(to, at_byte, zeros)
             return
         if self.elem is not INT8 or known < step:
-            with k.loop("c", self.inputs, rolled=True) as c:
+            with k.loop("c", count, rolled=True) as c:
                 k.store(to, c, cast(self.x_zero, self.elem))
             return
         zeros = k.let("zeros", ALL16(self.x_zero))
-        with k.loop("c", self.inputs - (step - 1), 0, step, rolled=True) as c:
+        with k.loop("c", count - (step - 1), 0, step, rolled=True) as c:
             k.store(to, c, zeros)
         if known % step:
-            k.store(to, self.inputs - step, zeros)
+            k.store(to, count - step, zeros)
 
     def _vector(self, x: Expr, at: Expr | int = 0) -> Expr:
         """Values of one vector; of a pointer to smaller ones, widened."""
