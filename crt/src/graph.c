@@ -31,22 +31,12 @@ static const struct crt_tensor *output_of(const struct crt_graph *g,
     return &g->model->tensors[g->model->input_count + index];
 }
 
-/* Whether a tensor is where the plan has memory for it, and has all these
- * flags. A bound one is elsewhere. */
-static int is_home(const struct crt_graph *g, uint32_t t, uint32_t flags)
-{
-    const struct crt_tensor *tensor = &g->model->tensors[t];
-
-    return (tensor->flags & flags) == flags &&
-           *crt_slot(g, t) == crt_home(g, tensor);
-}
-
 /* Marks an input as given; what shared its memory is gone. */
 static void *give(struct crt_graph *g, uint32_t input)
 {
     g->fresh[input / 32u] |= crt_fresh_bit(input);
     crt_stop(g);
-    if (is_home(g, input, CRT_TENSOR_CONSUMED)) {
+    if (crt_is_home(g, input, CRT_TENSOR_CONSUMED) != 0) {
         g->valid = 0;
     }
     return *crt_slot(g, input);
@@ -55,17 +45,6 @@ static void *give(struct crt_graph *g, uint32_t input)
 static void take_back(struct crt_graph *g, uint32_t input)
 {
     g->fresh[input / 32u] &= ~crt_fresh_bit(input);
-}
-
-void crt_take_back(struct crt_graph *g, uint32_t flags)
-{
-    uint32_t i;
-
-    for (i = 0; i < g->model->input_count; i++) {
-        if (is_home(g, i, flags)) {
-            take_back(g, i);
-        }
-    }
 }
 
 /* Points a tensor at the caller's memory, or home for NULL. */

@@ -44,7 +44,7 @@ static int report(const struct crt_graph *g, const struct crt_step *step,
                   void *const *p, uint32_t image, uint32_t band)
 {
     const struct crt_rows *out = &g->model->rows[step->operands->rows];
-    uint32_t index = (uint32_t)(step - g->model->steps);
+    ptrdiff_t index = step - g->model->steps;
     uint32_t row = band * out->stride;
     uint32_t left = out->count - row;
     uint32_t count = out->window < left ? out->window : left;
@@ -52,8 +52,8 @@ static int report(const struct crt_graph *g, const struct crt_step *step,
     uint32_t i;
 
     for (i = 0; i < count; i += piece) {
-        if (g->hook(g->hook_context, index, image * out->count + row + i, piece,
-                    p[i]) != 0) {
+        if (g->hook(g->hook_context, (uint32_t)index,
+                    image * out->count + row + i, piece, p[i]) != 0) {
             return CRT_ERR_STOPPED;
         }
     }
@@ -156,6 +156,25 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
 }
 
 /* ---- runs ---------------------------------------------------------------- */
+
+int crt_is_home(const struct crt_graph *g, uint32_t t, uint32_t flags)
+{
+    const struct crt_tensor *tensor = &g->model->tensors[t];
+
+    return (tensor->flags & flags) == flags &&
+           *crt_slot(g, t) == crt_home(g, tensor);
+}
+
+void crt_take_back(struct crt_graph *g, uint32_t flags)
+{
+    uint32_t i;
+
+    for (i = 0; i < g->model->input_count; i++) {
+        if (crt_is_home(g, i, flags) != 0) {
+            g->fresh[i / 32u] &= ~crt_fresh_bit(i);
+        }
+    }
+}
 
 /* Checks that all is bound and given; then inputs' memory is used up. The
  * shared storage is this instance's until `end`. */

@@ -81,9 +81,30 @@ BASIC = (
     (
         "a ring length",
         "crt/src/run.c",
-        "row % r->ring",
-        "row % (r->ring + 1u)",
+        "turn %= r->ring;",
+        "turn %= r->ring + 1u;",
         "tests/crt",
+    ),
+    (
+        "memory that a step works in",
+        "crt/src/run.c",
+        "step->scratch_count != 0u",
+        "step->scratch_count == 0u",
+        "tests/crt",
+    ),
+    (
+        "values outside before those inside a window",
+        "pybuild/kernels/base/window.py",
+        'k.let("before", first * self.channels)',
+        'k.let("before", last * self.channels)',
+        "tests/kernels/mve/test_few_channels.py",
+    ),
+    (
+        "a rolled loop of MVE that LLVM makes a vector of",
+        "pybuild/emit/kernels/llvm_declared.py",
+        '"!10, !11" if "mve" in features',
+        '"!10" if "mve" in features',
+        "tests/kernels/mve/test_few_channels.py",
     ),
     (
         "a use count",

@@ -182,13 +182,6 @@ OWNED = (
         f"{_AVR}::test_a_case_where_int_has_16_bits",
     ),
     (
-        "the runner's counter where int has 16 bits",
-        "crt/src/run.c",
-        "(uint32_t)0 - step->output_count",
-        "0u - step->output_count",
-        f"{_AVR}::test_a_network_on_an_atmega2560",
-    ),
-    (
         "the end of a sample",
         "examples/mlperf_tiny/main.c",
         "if (taken == expected)",

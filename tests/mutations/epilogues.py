@@ -351,8 +351,8 @@ PIXELS = (
     (
         "vectors of padding beside a row",
         "pybuild/kernels/mve/conv_patches.py",
-        "k.store(to, self.inputs - step, zeros)",
-        "k.store(to, self.inputs - step, zeros) if known < 0 else None",
+        "k.store(to, count - step, zeros)",
+        "k.store(to, count - step, zeros) if known < 0 else None",
         _LAYERS,
     ),
     (

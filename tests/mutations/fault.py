@@ -259,8 +259,8 @@ FLASH = (
     (
         "a counter beyond the last band is believed",
         "crt/src/lockstep.c",
-        "if (band >= steps[step - 1u].bands) {",
-        "if (band >= 65536u) {",
+        "if (band < steps[step - 1u].bands) {",
+        "if (band < 65536u) {",
         _FLIPS,
     ),
     (

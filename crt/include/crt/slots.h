@@ -111,6 +111,10 @@ void crt_stop(struct crt_graph *g);
 int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor, void *home,
              const void *data);
 
+/* Whether a tensor is where the plan has memory for it, and has all these
+ * flags. A bound one is elsewhere. */
+int crt_is_home(const struct crt_graph *g, uint32_t t, uint32_t flags);
+
 /* Inputs of all these flags that are kept where the plan has memory for them
  * are to be given again. */
 void crt_take_back(struct crt_graph *g, uint32_t flags);
