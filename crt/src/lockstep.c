@@ -64,13 +64,14 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
             return (int)step;
         }
         band = done[step - 1u];
-        done[step - 1u]++;
         error = CRT_ERR_ROWS; /* a bit of it has flipped */
         if (band < steps[step - 1u].bands) {
+            done[step - 1u]++;
             error = crt_run_band(g, &steps[step - 1u], p, 0, band);
         }
         if (error != CRT_OK) {
-            g->failed_step = (int16_t)(s->first + step - 1u);
+            step += (uint32_t)s->first - 1u; /* its index */
+            g->failed_step = (int16_t)step;
             return error;
         }
         if (from == NULL && begun->asker != 0u) { /* none was lacking */
