@@ -42,11 +42,6 @@ static void *give(struct crt_graph *g, uint32_t input)
     return *crt_slot(g, input);
 }
 
-static void take_back(struct crt_graph *g, uint32_t input)
-{
-    g->fresh[input / 32u] &= ~crt_fresh_bit(input);
-}
-
 /* Points a tensor at the caller's memory, or home for NULL. */
 static int bind(struct crt_graph *g, uint32_t t, void *data, uint32_t bytes)
 {
@@ -145,7 +140,7 @@ int crt_graph_reset(struct crt_graph *g)
     if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
     }
-    crt_take_back(g, 0);
+    crt_take_back_home(g, 0);
     crt_stop(g);
     if (g->model->state != NULL) {
         g->model->state->forget(g);
@@ -324,7 +319,7 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
     (void)give(g, index);
     error = crt_fill(g, tensor, home, data);
     if (error != CRT_OK) {
-        take_back(g, index);
+        crt_take_back(g, index);
     }
     crt_turn_end(g);
     return error;
@@ -342,7 +337,7 @@ int crt_graph_bind_input(struct crt_graph *g, uint32_t index, const void *data,
         return error;
     }
     if (data == NULL) {
-        take_back(g, index);
+        crt_take_back(g, index);
     } else {
         (void)give(g, index);
     }

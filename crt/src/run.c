@@ -96,19 +96,17 @@ int crt_run_band(const struct crt_graph *g, const struct crt_step *step,
 static int run_bands(const struct crt_graph *g, const struct crt_step *step,
                      void **p)
 {
-    uint32_t image = 0;
-    uint32_t band = 0;
-    int error;
+    uint32_t image;
+    uint32_t band;
 
-    do {
-        error = crt_run_band(g, step, p, image, band);
-        band++;
-        if (band == step->bands) {
-            band = 0;
-            image++;
+    for (image = 0; image < step->images; image++) {
+        for (band = 0; band < step->bands; band++) {
+            if (crt_run_band(g, step, p, image, band) != CRT_OK) {
+                return CRT_ERR_STOPPED;
+            }
         }
-    } while (error == CRT_OK && image != step->images);
-    return error;
+    }
+    return CRT_OK;
 }
 
 void crt_step_run(const struct crt_model *model, uint32_t index,
@@ -165,13 +163,13 @@ int crt_is_home(const struct crt_graph *g, uint32_t t, uint32_t flags)
            *crt_slot(g, t) == crt_home(g, tensor);
 }
 
-void crt_take_back(struct crt_graph *g, uint32_t flags)
+void crt_take_back_home(struct crt_graph *g, uint32_t flags)
 {
     uint32_t i;
 
     for (i = 0; i < g->model->input_count; i++) {
         if (crt_is_home(g, i, flags) != 0) {
-            g->fresh[i / 32u] &= ~crt_fresh_bit(i);
+            crt_take_back(g, i);
         }
     }
 }
@@ -192,7 +190,7 @@ int crt_begin(struct crt_graph *g)
         crt_turn_leave(g);
         return g->consumed ? CRT_ERR_INPUT_CONSUMED : CRT_ERR_INPUT_MISSING;
     }
-    crt_take_back(g, CRT_TENSOR_CONSUMED);
+    crt_take_back_home(g, CRT_TENSOR_CONSUMED);
     g->consumed = 1;
     g->valid = 0;
     g->failed_step = -1;

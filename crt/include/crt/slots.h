@@ -87,6 +87,12 @@ static inline uint32_t crt_fresh_bit(uint32_t input)
     return (uint32_t)1 << (input % 32u);
 }
 
+/* An input is to be given again. */
+static inline void crt_take_back(struct crt_graph *g, uint32_t input)
+{
+    g->fresh[input / 32u] &= ~crt_fresh_bit(input);
+}
+
 CRT_C_BODIES_END
 
 /* Gives up a run that is under way, then keeps others off the memory that
@@ -115,9 +121,8 @@ int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor, void *home,
  * flags. A bound one is elsewhere. */
 int crt_is_home(const struct crt_graph *g, uint32_t t, uint32_t flags);
 
-/* Inputs of all these flags that are kept where the plan has memory for them
- * are to be given again. */
-void crt_take_back(struct crt_graph *g, uint32_t flags);
+/* Takes back the inputs that are home and have all these flags. */
+void crt_take_back_home(struct crt_graph *g, uint32_t flags);
 
 /* The first input that was not given; NULL: none. */
 const struct crt_tensor *crt_find_not_given(const struct crt_graph *g);

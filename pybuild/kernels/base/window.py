@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Node, Tensor
-from pybuild.ir.loop import Expr, Var, const, maximum, minimum, offset
+from pybuild.ir.loop import Expr, Var, const, load, maximum, minimum, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import RowAccess
 from pybuild.records import dataclass
@@ -235,10 +235,11 @@ class Bound:
 
     @contextmanager
     def cut_runs(
-        self, k: Builder, x0: Expr, elem: DType
-    ) -> Iterator[tuple[Var, Expr, Expr]]:
-        """A turn for each row of a window that leaves it, whose taps are neighbours:
-        where the first value inside is, how many are before it, how many inside."""
+        self, k: Builder, x0: Expr, elem: DType, to: Var, run: Expr
+    ) -> Iterator[None]:
+        """Copies a window that leaves the row, whose taps are neighbours, `run` values
+        of each row: the turn writes what stands for those outside to `to`, over which
+        those inside go then."""
         first, last = self.inside(k, x0)
         before = k.let("before", first * self.channels)
         count = k.let("inside", (last - first) * self.channels)
@@ -247,7 +248,11 @@ class Bound:
         begin = k.let("begin", column * self.channels)
         with k.loop("ky", self._heights) as ky:
             row = self._row(k, ky, elem)
-            yield k.let("x", offset(row, begin)), before, count
+            x = k.let("x", offset(row, begin))
+            yield
+            with k.loop("c", count, rolled=True) as c:
+                k.store(to, before + c, load(x, c))
+            k.assign(to, offset(to, run))
 
     def inside(self, k: Builder, x0: Expr) -> tuple[Expr, Expr]:
         """Taps [first, last) of a window at pixel x0 that lie inside the row."""

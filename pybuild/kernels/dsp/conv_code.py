@@ -15,7 +15,6 @@ from pybuild.ir.loop import (
     Var,
     cast,
     const,
-    i32,
     load,
     minimum,
     offset,
@@ -231,15 +230,10 @@ class _Writer:
     def _cut(self, x0: Expr, to: Var) -> None:
         """The same of taps that are neighbours: zero points, then over them what is
         inside, row by row."""
-        k, g, known = self.k, self.g, self.layer.window.run
-        copy, run = k.let("copy", self.outside), i32(known)
-        if known > WRITTEN_OUT:
-            run = k.let("run", self.inputs * g.kernel_w)
-        with g.cut_runs(k, x0, INT8) as (x, before, count):
+        known, copy = self.layer.window.run, self.k.let("copy", self.outside)
+        run = const(known) if self.layer.gathered else self.run
+        with self.g.cut_runs(self.k, x0, INT8, copy, run):
             self._zeros(copy, run, known)
-            with k.loop("c", count, rolled=True) as c:
-                k.store(copy, before + c, load(x, c))
-            k.assign(copy, offset(copy, run))
         self._widen_copy(to)
 
     def _zeros(self, to: Var, count: Expr, known: int) -> None:

@@ -78,12 +78,8 @@ class Patches:
     def _cut(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, of few channels: zero points, then over them
         what is inside, row by row."""
-        k, g = self.k, self.g
-        with g.cut_runs(k, x0, self.elem) as (x, before, count):
+        with self.g.cut_runs(self.k, x0, self.elem, to, self.run):
             self._fill(to, self.run, self.layer.run)
-            with k.loop("c", count, rolled=True) as c:
-                k.store(to, before + c, load(x, c))
-            k.assign(to, offset(to, self.run))
 
     def _fill(self, to: Var, count: Expr, known: int) -> None:
         """`count` zero points; `known`: as many, of which the code may depend on the
