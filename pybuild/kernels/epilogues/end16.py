@@ -131,14 +131,16 @@ def end16(finish: Finish, channels: int, long: bool, mulhi: bool) -> End16:
         rule = finish.rule
         left = rule.left or (0,) * len(rule.shifts)
         form, columns = "double", [rule.multipliers, rule.shifts, left]
-        low, high = rule.low, rule.high
+        low, high, rounds = rule.low, rule.high, rule.rounds
     else:
         assert isinstance(finish, Finish16)
         form, columns = _columns(finish, long, mulhi)
-        low, high = finish.low, finish.high
+        low, high, rounds = finish.low, finish.high, finish.rounds
     factors = np.asarray(columns, np.int64).T
     rows = np.broadcast_to(factors, (channels, factors.shape[1]))
-    return End16(form, rows, low, high, long, finish.words)
+    # the table has a row of each channel, also where all have one factor
+    told = f"{rounds}; factors of each channel"
+    return End16(form, rows, low, high, long, told)
 
 
 def _columns(

@@ -134,13 +134,18 @@ class Finish16:
     @property
     def words(self) -> str:
         """`key` for readers of the C."""
+        whose = "each channel" if len(self.multipliers) > 1 else "the whole layer"
+        return f"{self.rounds}; factors of {whose}"
+
+    @property
+    def rounds(self) -> str:
+        """Of `words`, how a sum is rounded."""
         form = "the high half of one 64-bit product, rounded"
         if self.shifts:
             form = "one 64-bit product, rounded once"
         if self.rests:
             form = "two 64-bit products, a multiplier of 53 bits, rounded once"
-        whose = "each channel" if len(self.multipliers) > 1 else "the whole layer"
-        return f"requantises by {form}; factors of {whose}"
+        return f"requantises by {form}"
 
     def tables(self) -> tuple[Packed, ...]:
         kind = np.int16 if self._is_short else np.int32

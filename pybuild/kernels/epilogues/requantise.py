@@ -144,7 +144,12 @@ class Requant:
         """`key` for readers of the C."""
         whose = "of each channel" if self.per_channel else "of the whole layer"
         left = "; sums are first shifted left" if self.left else ""
-        return f"{_WORDS[self.rounding]}; factors {whose}{left}"
+        return f"{self.rounds}; factors {whose}{left}"
+
+    @property
+    def rounds(self) -> str:
+        """Of `words`, how a sum is rounded."""
+        return _WORDS[self.rounding]
 
 
 def requant(
