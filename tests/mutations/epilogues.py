@@ -353,7 +353,7 @@ PIXELS = (
         "pybuild/kernels/mve/conv_patches.py",
         "k.store(to, count - step, zeros)",
         "k.store(to, count - step, zeros) if known < 0 else None",
-        _LAYERS,
+        "tests/kernels/mve/test_few_channels.py",
     ),
     (
         "the channels of each pass, three pixels at a time",

@@ -29,6 +29,9 @@ LAYERS = [
     (11, 9, 1, 0),
     *((c, 4, 3, 1) for c in (3, 5)),
     *((c, 4, 2, 1) for c in (4, 5, 7, 8, 15)),
+    # vectors of padding of which the last reaches back: of a column, of a window's row
+    (20, 4, 3, 1),
+    (2, 4, 9, 4),
 ]
 # channels of layers of one tap, one behind the other: longer rows, and shorter ones
 CHAIN = (8, 16, 8, 11, 40, 15, 15, 3, 9)
