@@ -70,7 +70,8 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
             error = crt_run_band(g, &steps[step - 1u], p, 0, band);
         }
         if (error != CRT_OK) {
-            step += (uint32_t)s->first - 1u; /* its index */
+            step--;
+            step += s->first; /* its index */
             g->failed_step = (int16_t)step;
             return error;
         }

@@ -96,7 +96,7 @@ BASIC = (
         "values outside before those inside a window",
         "pybuild/kernels/base/window.py",
         'k.let("before", first * self.channels)',
-        'k.let("before", last * self.channels)',
+        'k.let("before", column * self.channels)',
         "tests/kernels/mve/test_few_channels.py",
     ),
     (

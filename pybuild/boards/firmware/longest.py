@@ -29,7 +29,18 @@ def at_most(code: Code, runs: Mapping[int, int]) -> int:
     runs  how often each piece was run; asked of the first, and of those by which
           loops are entered
     """
-    return _within(code, frozenset(code.sizes), {code.start}, runs)
+    return _within(code, _reached(code), {code.start}, runs)
+
+
+def _reached(code: Code) -> frozenset[int]:
+    """Without what fills up to an address behind a jump: as a way into the loop that
+    follows it would count."""
+    found, ahead = {code.start}, [code.start]
+    while ahead:
+        new = set(code.after[ahead.pop()]) - found
+        found |= new
+        ahead += new
+    return frozenset(found)
 
 
 def _within(

@@ -240,12 +240,13 @@ class Bound:
         """Copies a window that leaves the row, whose taps are neighbours, `run` values
         of each row: the turn writes what stands for those outside to `to`, over which
         those inside go then."""
-        first, last = self.inside(k, x0)
-        before = k.let("before", first * self.channels)
-        count = k.let("inside", (last - first) * self.channels)
+        column = k.let("column", maximum(x0, 0))
+        first = k.let("first", column - x0)
+        taps = minimum(self.kernel_w - first, self.width - column)
         # also of a window that misses the row no pointer leaves it
-        column = minimum(maximum(x0, 0), self.width)
-        begin = k.let("begin", column * self.channels)
+        begin = k.let("begin", minimum(column, self.width) * self.channels)
+        before = k.let("before", first * self.channels)
+        count = k.let("inside", taps * self.channels)
         with k.loop("ky", self._heights) as ky:
             row = self._row(k, ky, elem)
             x = k.let("x", offset(row, begin))

@@ -77,6 +77,9 @@ class _Writer:
             spare = k.row("spare", self.after, INT8, writable=True)
             at = k.arg("patch_bytes", 4 * layer.patch)
             self.outside = k.let("outside", offset(spare, at))
+        # windows that leave the row are filled with zero points, then cut out of it
+        self.cut = layer.copies and not (layer.window.by_taps or layer.gathered)
+        if self.cut:
             zeros = np.full(4, layer.x_zero, np.int8).view(np.int32).item()
             self.four_zeros = k.arg("four_zeros", zeros)
 
@@ -213,7 +216,7 @@ class _Writer:
     def _copied(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, copied byte by byte and then widened."""
         k, g = self.k, self.g
-        if not self.layer.window.by_taps:
+        if self.cut:
             self._cut(x0, to)
             return
         copy = k.let("copy", self.outside)
@@ -230,19 +233,14 @@ class _Writer:
     def _cut(self, x0: Expr, to: Var) -> None:
         """The same of taps that are neighbours: zero points, then over them what is
         inside, row by row."""
-        known, copy = self.layer.window.run, self.k.let("copy", self.outside)
-        run = const(known) if self.layer.gathered else self.run
-        with self.g.cut_runs(self.k, x0, INT8, copy, run):
-            self._zeros(copy, run, known)
+        copy = self.k.let("copy", self.outside)
+        with self.g.cut_runs(self.k, x0, INT8, copy, self.run):
+            self._zeros(copy, self.run, self.layer.run)
         self._widen_copy(to)
 
     def _zeros(self, to: Var, count: Expr, known: int) -> None:
         """`count` zero points, in words of which the last may reach back."""
         k = self.k
-        if known < 4:
-            for byte in range(known):
-                k.store(to, byte, cast(self.x_zeros, INT8))
-            return
         four = self.four_zeros
         if known <= WRITTEN_OUT:
             for byte in range(0, known - 3, 4):

@@ -66,12 +66,15 @@ def kernel(
                 for total, add in zip(sums, (ADD_EVEN, ADD_ODD), strict=True):
                     k.assign(total, add(total, word))
                 k.assign(x, offset(x, pixels.channels))
-        to = k.let("to", ox * pixels.channels + c)
-        for i in range(4):
-            pair = sums[i % 2]
-            lane = pair >> 16 if i > 1 else cast(cast(pair, DType.INT16), INT32)
-            total = k.let("total", start + lane)
-            k.store(y, to + i, reduction.end(total, cells))
+        to = k.let("to", offset(y, ox * pixels.channels + c))
+        # the low halves, then the high ones: of their ends the code is there twice
+        with k.loop("half", 2, rolled=True):
+            for i, pair in enumerate(sums):
+                lane = cast(cast(pair, DType.INT16), INT32)
+                total = k.let("total", start + lane)
+                k.store(to, i, reduction.end(total, cells))
+                k.assign(pair, pair >> 16)
+            k.assign(to, offset(to, 2))
     return k
 
 

@@ -36,6 +36,13 @@ BOUNDS = (
         f"{_WALK}::test_before_the_first_byte",
     ),
     (
+        "code behind a jump is a way into a loop",
+        "pybuild/boards/firmware/longest.py",
+        "_within(code, _reached(code), {code.start}, runs)",
+        "_within(code, frozenset(code.sizes), {code.start}, runs)",
+        _WORST,
+    ),
+    (
         "a ring that was never whole",
         "pybuild/bounds/walk.py",
         "                if reached == span:\n",
