@@ -293,8 +293,8 @@ PAIRED = (
     (
         "the channels of an average's lanes",
         "pybuild/kernels/dsp/pool.py",
-        "pair = sums[i % 2]",
-        "pair = sums[i // 2]",
+        "for i, pair in enumerate(sums):\n                lane",
+        "for i, pair in enumerate(reversed(sums)):\n                lane",
         _AVERAGES,
     ),
     (
