@@ -298,6 +298,13 @@ PAIRED = (
         _AVERAGES,
     ),
     (
+        "layers of many products by little code",
+        "pybuild/kernels/dsp/conv.py",
+        "_FEW = 1 << 14",
+        "_FEW = 1 << 15",
+        "tests/kernels/dsp/test_by_pairs.py",
+    ),
+    (
         "the cells that fit a sum of 16 bits",
         "pybuild/kernels/dsp/pool.py",
         "_MOST = 32767 // 128",

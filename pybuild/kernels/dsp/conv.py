@@ -21,7 +21,7 @@ from pybuild.kernels.dsp.conv_code import kernel
 from pybuild.kernels.epilogues.affine import with_one_factor
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact, exact
-from pybuild.kernels.layers.conv import PIXELS, WORD, Layer
+from pybuild.kernels.layers.conv import PIXELS, UNROLLED, WORD, Layer
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
@@ -36,6 +36,7 @@ from pybuild.targets.target import Target
 # one pixel alone; scratch that is worth a slower kernel
 _SINGLE = 17 / 13
 _MUCH = 1024
+_FEW = 1 << 14  # products: of a layer that has no more, code is a good part
 _COPIED = 6  # a byte of a window that is gathered
 _MOST = 2**31 - 1
 _SPARE = 1 << 24  # of a sum of two channels: the second one
@@ -191,7 +192,8 @@ def candidates(
     whole = [replace(best, turn=best.exact_turn)] if best.exact_turn else []
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
     found = []
-    for one in (*whole, best, *_smaller(best)):
+    short = _short(best, calls[0] * calls[1] * window.out_width)
+    for one in (*whole, best, *_smaller(best), *short):
         if not one.lone:
             one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)
@@ -255,6 +257,18 @@ def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
     at = np.arange(len(kernels))
     wider[at, :, at // outputs % times] = taps
     return wider.reshape(len(kernels), -1)
+
+
+def _short(layer: Layer, pixels: int) -> list[Layer]:
+    """The same layer of few products with little code."""
+    w = layer.window
+    if layer.lone or w.out_channels * w.taps * pixels > _FEW:
+        return []
+    direct = layer.may_be_direct and pixels == 1
+    few = replace(layer, pixels=1, direct=direct, turn=UNROLLED[-1])
+    if few.whole == 0 and few.turn == layer.unrolled and few.pixels == layer.pixels:
+        return []  # they are done so as it is
+    return [replace(few, by_pairs=True)]
 
 
 def _smaller(layer: Layer) -> list[Layer]:

@@ -33,6 +33,7 @@ class Layer:
     runs    of turns, after each of which sums of two channels in one are told apart:
             all in one could leave 32 bits
     apart   words hold taps of one channel, as where it is alone: weights are -128
+    by_pairs  two output channels are done together and no more: little code
     """
 
     window: Window
@@ -43,6 +44,7 @@ class Layer:
     turn: int = 0
     runs: int = 1
     apart: bool = False
+    by_pairs: bool = False
 
     @property
     def exact_turn(self) -> int:
@@ -63,7 +65,7 @@ class Layer:
     @property
     def blocks(self) -> int:
         """Pairs of output channels done together."""
-        return SUMS // self.pixels
+        return 1 if self.by_pairs else SUMS // self.pixels
 
     @property
     def outputs(self) -> int:
@@ -110,7 +112,8 @@ class Layer:
     @property
     def whole(self) -> int:
         """Of these those in full blocks; those behind go in pairs."""
-        return self.outputs - self.outputs % (2 * self.blocks)
+        left = self.outputs % (2 * self.blocks)
+        return 0 if self.by_pairs and left else self.outputs - left
 
     @property
     def twice(self) -> bool:
@@ -214,6 +217,7 @@ class Layer:
             kind(self.epilogue, is_usual(self.epilogue)),
             f"by{self.unrolled}",
             "twice" if self.twice else "",
+            "pairs" if self.by_pairs else "",
         )
         return "_".join(p for p in parts if p)
 
