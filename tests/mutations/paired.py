@@ -298,13 +298,6 @@ PAIRED = (
         _AVERAGES,
     ),
     (
-        "layers of many products by little code",
-        "pybuild/kernels/dsp/conv.py",
-        "_FEW = 1 << 14",
-        "_FEW = 1 << 15",
-        "tests/kernels/dsp/test_by_pairs.py",
-    ),
-    (
         "the cells that fit a sum of 16 bits",
         "pybuild/kernels/dsp/pool.py",
         "_MOST = 32767 // 128",
@@ -349,7 +342,7 @@ PAIRED = (
     (
         "output channels behind the last full block",
         "pybuild/kernels/layers/conv.py",
-        "return self.outputs - self.outputs % (2 * self.blocks)",
+        "return 0 if self.by_pairs and left else self.outputs - left",
         "return -(-self.outputs // 8) * 8 if self.outputs > 6 else 0",
         _PAIRS.format("dense-seven_outputs"),
     ),

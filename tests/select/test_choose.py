@@ -196,9 +196,13 @@ def test_in_rows_prices_choose_among_kernels_that_need_no_more_memory(
 
 
 def test_for_size_kernels_take_memory_that_only_other_stages_need() -> None:
-    """The dense layer's stage has no working memory, and little code needs 1 KB."""
+    """The dense layer's stage has no working memory, and little code needs 1 KB, but
+    for the kernel of pairs of outputs, which is left out here."""
     graph = pybuild.load(DIGITS).lower()
-    found = offers(graph, [M4], "size")
+    found = {
+        layer: [c for c in made if c.func and not c.func.name.endswith("_pairs")]
+        for layer, made in offers(graph, [M4], "size").items()
+    }
     options = options_of(found, dict.fromkeys(found, M4))
 
     def plan(optimise: str, limit: int | None) -> Plan:

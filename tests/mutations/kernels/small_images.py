@@ -1,5 +1,5 @@
-"""Mutations of convolutions of small images on cores that multiply one by one, for
-mutate.py."""
+"""Mutations of convolutions of small images on cores that multiply one by one, and of
+layers of few products, for mutate.py."""
 
 _KERNELS = "tests/kernels/test_block_kernels.py -k equals_numpy"
 
@@ -31,5 +31,12 @@ SMALL_IMAGES = (
         "ends + turns_given(body)",
         "ends",
         "tests/kernels/test_block_kernels.py -k taps_on_padding",
+    ),
+    (
+        "layers of many products by little code",
+        "pybuild/kernels/dsp/conv.py",
+        "_FEW = 1 << 14",
+        "_FEW = 1 << 15",
+        "tests/kernels/dsp/test_by_pairs.py",
     ),
 )
