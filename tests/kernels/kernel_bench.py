@@ -22,6 +22,7 @@ from pybuild.emit.kernels import llvm as llvm_printer
 from pybuild.emit.kernels.llvm_declared import declarations
 from pybuild.emit.kernels.llvm_wide import definitions
 from pybuild.host.jit import host_features
+from pybuild.ir.graph import Graph
 from pybuild.ir.loop import Func, Intrin
 from pybuild.ir.loop_verify import intrins
 from pybuild.kernels.base.candidate import Candidate, RowAccess
@@ -303,6 +304,12 @@ def run_c(
             at += len(buffer)
         results.append(_results(job, pieces))
     return results
+
+
+def given(graph: Graph) -> Array:
+    """Random values of x, of int8."""
+    shape = graph.tensor("x").shape
+    return np.random.default_rng(shape).integers(-128, 128, shape).astype(np.int8)
 
 
 def named_jobs(

@@ -29,18 +29,9 @@ def at_most(code: Code, runs: Mapping[int, int]) -> int:
     runs  how often each piece was run; asked of the first, and of those by which
           loops are entered
     """
-    return _within(code, _reached(code), {code.start}, runs)
-
-
-def _reached(code: Code) -> frozenset[int]:
-    """Without what fills up to an address behind a jump: as a way into the loop that
-    follows it would count."""
-    found, ahead = {code.start}, [code.start]
-    while ahead:
-        new = set(code.after[ahead.pop()]) - found
-        found |= new
-        ahead += new
-    return frozenset(found)
+    # what only fills up to an address behind a jump is no way into what follows it
+    found = {one for group in _groups({code.start}, code.after) for one in group}
+    return _within(code, frozenset(found), {code.start}, runs)
 
 
 def _within(

@@ -175,12 +175,13 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer, the fastest first: none, or one and
-    those that need less scratch, or have code that other layers may share."""
+    those that need less scratch, have code that other layers may share, or little."""
     if not takes_pairs(node, graph, target):
         return []
     kernels = kernels_of(node, graph)
     sums, epilogue = ended_sums(node, graph, kernels)
-    pixels = PIXELS if calls[0] * calls[1] * window.out_width > 1 else 1
+    count = calls[0] * calls[1] * window.out_width
+    pixels = PIXELS if count > 1 else 1
     layers = [
         Layer(replace(window, groups=groups), epilogue, sums.made.x_zero, pixels)
         for groups in (window.groups, _fewer_groups(window))
@@ -192,8 +193,7 @@ def candidates(
     whole = [replace(best, turn=best.exact_turn)] if best.exact_turn else []
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
     found = []
-    short = _short(best, calls[0] * calls[1] * window.out_width)
-    for one in (*whole, best, *_smaller(best), *short):
+    for one in (*whole, best, *_smaller(best), *_short(best, count)):
         if not one.lone:
             one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)

@@ -77,9 +77,7 @@ class _Writer:
             spare = k.row("spare", self.after, INT8, writable=True)
             at = k.arg("patch_bytes", 4 * layer.patch)
             self.outside = k.let("outside", offset(spare, at))
-        # windows that leave the row are filled with zero points, then cut out of it
-        self.cut = layer.copies and not (layer.window.by_taps or layer.gathered)
-        if self.cut:
+        if layer.cut:
             zeros = np.full(4, layer.x_zero, np.int8).view(np.int32).item()
             self.four_zeros = k.arg("four_zeros", zeros)
 
@@ -216,7 +214,7 @@ class _Writer:
     def _copied(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, copied byte by byte and then widened."""
         k, g = self.k, self.g
-        if self.cut:
+        if self.layer.cut:
             self._cut(x0, to)
             return
         copy = k.let("copy", self.outside)

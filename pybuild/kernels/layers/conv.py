@@ -111,7 +111,8 @@ class Layer:
 
     @property
     def whole(self) -> int:
-        """Of these those in full blocks; those behind go in pairs."""
+        """Of these those in full blocks; those behind go in pairs. Of pairs alone all
+        or none: a loop for the last one would be the same code again."""
         left = self.outputs % (2 * self.blocks)
         return 0 if self.by_pairs and left else self.outputs - left
 
@@ -188,6 +189,12 @@ class Layer:
         """Windows that leave the row, or all, are put together byte by byte."""
         odd = self.window.padded and self.window.group_channels % WORD > 0
         return odd or self.gathered
+
+    @property
+    def cut(self) -> bool:
+        """Windows that leave the row are filled with zero points, then over them goes
+        what is inside: their rows are a word of neighbours, or more."""
+        return self.copies and not (self.window.by_taps or self.gathered)
 
     @property
     def _edges(self) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pybuild.boards.device import run_recorded
-from pybuild.dtype import Array
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph, Quant, Tensor
 from pybuild.kernels.base.candidate import Candidate
@@ -19,7 +18,7 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES, device
-from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.kernel_bench import Job, given, must_be_equal, run_c, run_llvm
 
 
 @dataclass(frozen=True)
@@ -69,11 +68,6 @@ def graph(one: Small) -> Graph:
     return Model("few", net.build(), "litert", "0" * 64).lower("litert")
 
 
-def given(made: Graph) -> Array:
-    shape = made.tensor("x").shape
-    return np.random.default_rng(shape).integers(-128, 128, shape).astype(np.int8)
-
-
 def by_pairs(made: Graph) -> list[Candidate]:
     (node,) = (n for n in made.nodes if n.op == "conv2d")
     found = candidates(node, made, TARGETS["cortex-m4"])
@@ -89,11 +83,10 @@ def test_by_llvm_and_c(tmp_path: Path) -> None:
         assert len(np.unique(wanted)) >= 2, one
         found = by_pairs(made)
         assert found, one
-        jobs += [Job(c, {"x": x}, {"y": wanted}) for c in found]
-    for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
-        for job, result in zip(jobs, results, strict=True):
-            name = job.candidate.func.name if job.candidate.func else ""
-            np.testing.assert_array_equal(result["y"], job.outputs["y"], name)
+        named = [(c.func.name, c) for c in found if c.func]
+        jobs += [(name, Job(c, {"x": x}, {"y": wanted})) for name, c in named]
+    must_be_equal(jobs, run_llvm)
+    must_be_equal(jobs, lambda jobs: run_c(jobs, tmp_path))
 
 
 def test_which_layers() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pybuild.boards.device import run_recorded
-from pybuild.dtype import Array
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
@@ -19,7 +18,7 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES, device
-from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.kernel_bench import Job, given, run_c, run_llvm
 
 OUTS = 6
 # side and channels of a window, and the pairs of a turn that its taps are a number of
@@ -39,11 +38,6 @@ def graph(window: tuple[int, int], width: int = 5) -> Graph:
     pads = (side - 1, side - 1, 0, 0)
     net.output(net.op("conv2d", x, w, quant=(0.4, -5), pads=pads), "y")
     return Model("turns", net.build(), "litert", "0" * 64).lower("litert")
-
-
-def given(made: Graph) -> Array:
-    shape = made.tensor("x").shape
-    return np.random.default_rng(shape).integers(-128, 128, shape).astype(np.int8)
 
 
 def kernels(made: Graph, turn: int) -> list[Candidate]:

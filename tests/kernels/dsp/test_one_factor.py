@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pybuild.boards.device import run_recorded
-from pybuild.dtype import Array
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph, Quant
 from pybuild.kernels.base.candidate import Candidate
@@ -19,7 +18,7 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES, device
-from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.kernel_bench import Job, given, run_c, run_llvm
 
 TARGET = ("cortex-m4", "cortex-m55")
 
@@ -69,11 +68,6 @@ def graph(made: Made) -> Graph:
     y = net.op(op, x, w, net.constant("b", bias), quant=(0.4, -5), clamp=(low, high))
     net.output(y, "y")
     return Model("one", net.build(), "litert", "0" * 64).lower("litert")
-
-
-def given(one: Graph) -> Array:
-    shape = one.tensor("x").shape
-    return np.random.default_rng(shape).integers(-128, 128, shape).astype(np.int8)
 
 
 def kernels(one: Graph, target: str) -> list[Candidate]:

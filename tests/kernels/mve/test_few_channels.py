@@ -20,7 +20,7 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import device
-from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.kernel_bench import Job, given, run_c, run_llvm
 
 # channels, outputs, sides of a window, padding: of pixels, of rows in a window, and of
 # columns, those outside too
@@ -65,11 +65,6 @@ def chain(width: int) -> Graph:
         x = net.op("conv2d", x, one, quant=quant)
     net.output(x, "y")
     return Model("chain", net.build(), "litert", "0" * 64).lower("litert")
-
-
-def given(made: Graph) -> Array:
-    shape = made.tensor("x").shape
-    return np.random.default_rng(shape).integers(-128, 128, shape).astype(np.int8)
 
 
 def kernels(made: Graph) -> list[Candidate]:

@@ -38,8 +38,8 @@ BOUNDS = (
     (
         "code behind a jump is a way into a loop",
         "pybuild/boards/firmware/longest.py",
-        "_within(code, _reached(code), {code.start}, runs)",
-        "_within(code, frozenset(code.sizes), {code.start}, runs)",
+        "_groups({code.start}, code.after)",
+        "_groups(code.sizes, code.after)",
         _WORST,
     ),
     (
