@@ -215,10 +215,11 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     few = chunks(np.arange(len(kernels)), len(layer.order))
     lanes = (np.abs(_lanes(layer, kernels, channels)) for channels in few)
     each = (w.reshape(len(w), layer.turns, -1).sum(2, dtype=np.int32) for w in lanes)
-    room = np.empty(len(kernels) * layer.turns, np.int32)
+    # of millions of weights these are millions too
+    small = np.min_scalar_type(127 * len(layer.order) // layer.turns)
+    room = np.empty(len(kernels) * layer.turns, small)
     turns = filled(room, each).reshape(len(kernels), -1)
-    turns *= 128
-    reach = int(turns.sum(1, dtype=np.int64).max(initial=0))
+    reach = 128 * int(turns.sum(1, dtype=np.int64).max(initial=0))
     if 256 * reach + _SPARE <= _MOST:
         return layer
     layer = replace(layer, epilogue=exact(made, len(kernels)), runs=2)
@@ -227,12 +228,12 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     return layer
 
 
-def _of_run(layer: Layer, turns: Int32s) -> int:
-    """How far the sums of a run may reach; turns: [O, turn] those of each."""
+def _of_run(layer: Layer, turns: Array) -> int:
+    """How far the sums of a run may reach; turns: [O, turn] weights of each."""
     starts = range(0, layer.turns, layer.run_turns)
     few = chunks(turns, layer.turns)
     sums = (np.add.reduceat(some, [*starts], axis=1, dtype=np.int64) for some in few)
-    return max(int(one.max()) for one in sums)
+    return 128 * max(int(one.max()) for one in sums)
 
 
 def _fewer_groups(window: Window) -> int:

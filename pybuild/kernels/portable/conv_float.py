@@ -17,6 +17,7 @@ from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
 from pybuild.kernels.portable.conv_float_code import Layer, kernel
 from pybuild.ops.base.operator import clamp_of
+from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4  # below, what surrounds the sums is most of the work
@@ -32,10 +33,11 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
-    n, outputs = layer.channels, layer.window.out_channels
-    if outputs % n:
-        kernels = kernels[in_blocks(outputs, n)]
-    return kernels.reshape(-1, n, layer.taps).transpose(0, 2, 1).reshape(-1)
+    n, taps = layer.channels, layer.taps
+    read = in_blocks(layer.window.out_channels, n)
+    few = (kernels[some].reshape(-1, n, taps) for some in chunks(read, taps, n))
+    blocks = (some.transpose(0, 2, 1) for some in few)
+    return filled(np.empty(len(read) * taps, kernels.dtype), blocks)
 
 
 def cost(layer: Layer) -> int:

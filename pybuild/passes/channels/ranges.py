@@ -186,8 +186,8 @@ def _of_weights(node: Node, graph: Graph, x: Range) -> Range:
         low, high = (np.repeat(e, len(w) // len(e))[:, None] for e in (low, high))
         w = w[:, :, 0]
     parts = []
-    # of a few channels at a time: a layer has millions of weights, each a byte
-    for part in chunks(np.arange(len(w)), w[0].size):
+    # of few channels at a time: a layer has millions of weights, bytes; here eight each
+    for part in chunks(np.arange(len(w)), 8 * w[0].size):
         up = np.maximum(w[part], 0).astype(np.float64)
         down = np.minimum(w[part], 0).astype(np.float64)
         if node.op == "depthwise_conv2d":
