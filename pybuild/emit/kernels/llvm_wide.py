@@ -7,6 +7,7 @@ from __future__ import annotations
 from pybuild.kernels.base.wide_vectors import FEATURE, LANES, NAMES, TAPS
 
 DOTS, HALF_DOTS = "wide_dots", "wide_half_dots"  # of a processor with vpdpbusd
+PAIRS = "wide_pairs"  # of one with vpmaddwd
 _V, _L, _F, _B = "<16 x i32>", "<16 x i64>", "<16 x float>", "<64 x i8>"
 _HALF, _FEW = "<8 x i32>", "<16 x i8>"
 
@@ -21,6 +22,8 @@ def wide_features(processor: frozenset[str]) -> frozenset[str]:
         found.add(DOTS)
     elif "avxvnni" in processor:
         found.add(HALF_DOTS)
+    elif "avx2" in processor:
+        found.add(PAIRS)
     return frozenset(found)
 
 
@@ -46,6 +49,10 @@ def _all(value: str, kind: str = _V) -> str:
         f"%one = insertelement {kind} poison, {elem} {value}, i32 0\n"
         f"%all = shufflevector {kind} %one, {kind} poison, {_V} zeroinitializer"
     )
+
+
+def _splat(value: int, bits: int = 32, lanes: int = LANES) -> str:
+    return f"<{', '.join([f'i{bits} {value}'] * lanes)}>"
 
 
 _WHOLE_DOT = f"""%r = call {_V} @llvm.x86.avx512.vpdpbusd.512({_V} %v, {_B} %x, {_B} %w)
@@ -98,15 +105,49 @@ _PLAIN_DOT = f"""%xs = zext {_B} %x to <64 x i16>
 %r = add {_V} %v, %s
 ret {_V} %r"""
 
+_SHORT, _PAIR = "<32 x i16>", "<16 x i16>"
+
+
+def _pair_dot(name: str, begin: int) -> str:
+    """Products of so many taps of 8 channels each, those side by side added."""
+    numbers = range(LANES * begin, LANES * (begin + 1))
+    return "\n".join(
+        [
+            _part(f"{_SHORT} %x{name}", f"x{name}{begin}", numbers),
+            _part(f"{_SHORT} %w{name}", f"w{name}{begin}", numbers),
+            f"%r{name}{begin} = call {_HALF} @llvm.x86.avx2.pmadd.wd("
+            f"{_PAIR} %x{name}{begin}, {_PAIR} %w{name}{begin})",
+        ]
+    )
+
+
+# the even taps of each lane and the odd ones, as int16
+_PAIR_DOTS = "\n".join(
+    [
+        f"%xs = bitcast {_B} %x to {_SHORT}",
+        f"%ws = bitcast {_B} %w to {_SHORT}",
+        f"%xe = and {_SHORT} %xs, {_splat(255, 16, 32)}",
+        f"%xo = lshr {_SHORT} %xs, {_splat(8, 16, 32)}",
+        f"%up = shl {_SHORT} %ws, {_splat(8, 16, 32)}",
+        f"%we = ashr {_SHORT} %up, {_splat(8, 16, 32)}",
+        f"%wo = ashr {_SHORT} %ws, {_splat(8, 16, 32)}",
+        *(_pair_dot(name, begin) for name in "eo" for begin in (0, 1)),
+        *(
+            f"%{n} = shufflevector {_HALF} %r{n}0, {_HALF} %r{n}1, {whole}"
+            for n in "eo"
+            for whole in [_mask(range(LANES))]
+        ),
+        f"%s = add {_V} %v, %e",
+        f"%r = add {_V} %s, %o",
+        f"ret {_V} %r",
+    ]
+)
+
 _PRODUCT = f"""%a = sext {_V} %v to {_L}
 %b = sext {_V} %m to {_L}
 %p = mul {_L} %a, %b"""
 _RIGHT = f"""%r = sub {_V} zeroinitializer, %n
 %s = zext {_V} %r to {_L}"""
-
-
-def _splat(value: int, bits: int = 32) -> str:
-    return f"<{', '.join([f'i{bits} {value}'] * LANES)}>"
 
 
 def _held(value: str, result: str) -> str:
@@ -256,6 +297,7 @@ ret {_V} %r""",
 _DECLARED = f"""
 declare {_V} @llvm.x86.avx512.vpdpbusd.512({_V}, {_B}, {_B})
 declare {_HALF} @llvm.x86.avx512.vpdpbusd.256({_HALF}, {_HALF_BYTES}, {_HALF_BYTES})
+declare {_HALF} @llvm.x86.avx2.pmadd.wd({_PAIR}, {_PAIR})
 declare {_V} @llvm.smax.v16i32({_V}, {_V})
 declare {_V} @llvm.smin.v16i32({_V}, {_V})
 declare {_L} @llvm.smax.v16i64({_L}, {_L})
@@ -270,5 +312,6 @@ def definitions(features: frozenset[str], code: str) -> list[str]:
         return []
     dot = _WHOLE_DOT if DOTS in features else _PLAIN_DOT
     dot = _HALF_DOT if HALF_DOTS in features else dot
+    dot = _PAIR_DOTS if PAIRS in features else dot
     rules = {**_RULES, "crt_dot4x16": (_V, f"{_V} %v, {_B} %x, {_B} %w", dot)}
     return [_DECLARED, *(_function(n, *parts) for n, parts in rules.items())]

@@ -115,6 +115,8 @@ def candidates(
     if layer.may_have_threes:
         # a patch of three pixels is longer than that of two
         ways = [replace(layer, threes=True), *([] if layer.direct else ways)]
+    if layer.long_turn > 1:
+        ways = [replace(layer, long=True), layer]
     ends = _ends(layer, bias)
     return [_offer(one, (pack(one, kernels), ends), rows, calls) for one in ways]
 

@@ -20,6 +20,7 @@ WRITTEN_OUT = 4  # steps, at most
 _FAR = 1 << 15  # bytes that a half reaches
 _HELD = 4  # vectors of pixels that stay in registers
 _TURNS = (4, 3)  # steps
+_LONG_TURNS = (8, 4)
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Layer:
                sums, and no more, have registers that vectors are summed into
     elem       of inputs and outputs
     run_steps  whose sums are then added to those of 64 bits; 0: there are none
+    long       of a single pixel, turns of the loop over steps have `long_turn` of them
     """
 
     window: Window
@@ -40,6 +42,7 @@ class Layer:
     threes: bool = False
     elem: DType = DType.INT8
     run_steps: int = 0
+    long: bool = False
 
     @property
     def step(self) -> int:
@@ -130,12 +133,23 @@ class Layer:
     @property
     def turn(self) -> int:
         """Steps of a turn of the loop over them; the rest follows it. Two pixels take
-        more with a rest, one more of C by gcc."""
-        if self.run_steps or self.written_out or self.window.out_width == 1:
+        more with a rest."""
+        if self.run_steps or self.written_out:
             return 1
         whole = self.steps - self.apart
+        if self.window.out_width == 1:
+            return self.long_turn if self.long else 1
         best = min(_TURNS, key=lambda turn: (whole % turn, -turn))
         return best if self.threes or whole % best == 0 else 1
+
+    @property
+    def long_turn(self) -> int:
+        """Steps of a turn of a single pixel that leave none over; 1: none do, or there
+        is no loop."""
+        if self.run_steps or self.written_out or self.window.out_width > 1:
+            return 1
+        whole = self.steps - self.apart
+        return next((turn for turn in _LONG_TURNS if whole % turn == 0), 1)
 
     @property
     def half(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
-from pybuild.emit.kernels.llvm_wide import DOTS, HALF_DOTS, wide_features
+from pybuild.emit.kernels.llvm_wide import DOTS, HALF_DOTS, PAIRS, wide_features
 from pybuild.host import jit
 from pybuild.ir.graph import Quant
 from pybuild.kernels.base.candidate import Candidate
@@ -24,7 +24,7 @@ from tests.kernels.kernel_cases import INT8, INT32, Case, case, tensor
 HOST = TARGETS["host"]
 RULES = ("double", "away", "single", "even")
 CHANNELS = (1, 3, 8, 10, 15, 16, 17, 24, 32, 40, 48, 64, 70, 144)
-PRODUCTS = {"avx512vnni": DOTS, "avxvnni": HALF_DOTS, "none": ""}
+PRODUCTS = {"avx512vnni": DOTS, "avxvnni": HALF_DOTS, "avx2": PAIRS, "none": ""}
 
 
 def _layer(seed: int) -> Case:
@@ -128,9 +128,11 @@ def test_a_processor_decides() -> None:
     """The JIT takes the widest product that the processor has."""
     assert wide_features(frozenset({"avx512vnni", "avxvnni"})) == {FEATURE, DOTS}
     assert wide_features(frozenset({"avxvnni"})) == {FEATURE, HALF_DOTS}
-    assert wide_features(frozenset({"avx2"})) == {FEATURE}
+    assert wide_features(frozenset({"avxvnni", "avx2"})) == {FEATURE, HALF_DOTS}
+    assert wide_features(frozenset({"avx2"})) == {FEATURE, PAIRS}
+    assert wide_features(frozenset({"neon"})) == {FEATURE}
     with mock.patch.object(jit, "host_features", lambda: "+avx2,-avx512vnni"):
-        assert jit.vector_features() == {FEATURE}
+        assert jit.vector_features() == {FEATURE, PAIRS}
 
 
 def test_sums_to_the_end_of_a_word() -> None:

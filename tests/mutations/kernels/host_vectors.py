@@ -28,6 +28,13 @@ HOST_VECTORS = (
         _LAYERS,
     ),
     (
+        "the odd taps of each lane, by pairs of products",
+        "pybuild/emit/kernels/llvm_wide.py",
+        'f"%wo = ashr {_SHORT}',
+        'f"%wo = lshr {_SHORT}',
+        f"{_WIDE}::test_llvm_equals_numpy[avx2]",
+    ),
+    (
         "the product without a sign in C",
         "crt/include/crt/wide.h",
         "(uint8_t)left[j]",

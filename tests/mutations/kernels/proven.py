@@ -109,6 +109,13 @@ PROVEN = (
         _HALVES,
     ),
     (
+        "where a long turn of a single pixel goes on",
+        "pybuild/kernels/mve/conv_code.py",
+        "k.assign(x, offset(x, self.step * turn))",
+        "k.assign(x, offset(x, self.step))",
+        "tests/kernels/mve/test_long_turns.py",
+    ),
+    (
         "the weights of half a vector",
         "pybuild/kernels/mve/conv.py",
         "(blocks[:, one, whole:], layer.last)",
