@@ -22,6 +22,8 @@ class Prices:
     start   of a sum: its first number
     lane    of a vector that is made of numbers, or taken apart
     sums    of vectors that registers hold; others move into one and back
+    carried  values from turn to turn of an innermost loop that leave a register for its
+             counter; of more it is in memory, and each pointer moves by itself
     """
 
     load: float = 1
@@ -38,9 +40,10 @@ class Prices:
     start: float = 0
     lane: float = 0
     sums: int = 99
+    carried: int = 99
 
 
-M3 = Prices()
+M3 = Prices(carried=9)
 # of the cores that are known; others are taken for an M3
 PRICES = {
     "cortex-m0": Prices(

@@ -44,6 +44,7 @@ INSTRUCTIONS = {
     "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3,
     "crt_twos4": 2, "crt_odd4": 2, "crt_scale_kept4": 1.5,
 }  # fmt: skip
+_CROWDED = 4  # instructions
 # numbers of turns that functions are given
 _TURNS = ("turns", "window_rows")
 
@@ -95,6 +96,15 @@ def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
         elif isinstance(stmt, Let) and stmt.var.name in sums:
             begins = True
     return passes
+
+
+def crowded(body: tuple[Stmt, ...], most: int) -> int:
+    """What a turn of an innermost loop takes where more values than `most` go on to the
+    next: its counter is loaded and stored, two pointers are added to."""
+    carried = {s.var.name for s in body if isinstance(s, Assign)}
+    carried -= {s.var.name for s in body if isinstance(s, Let)}
+    inner = any(isinstance(s, For) for s in body)
+    return _CROWDED if len(carried) > most and not inner else 0
 
 
 def turns_given(body: tuple[Stmt, ...]) -> list[Expr]:

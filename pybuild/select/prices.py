@@ -49,6 +49,7 @@ from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import (
     INSTRUCTIONS,
     SINGLE,
+    crowded,
     dot_passes,
     is_dot,
     is_power,
@@ -186,7 +187,7 @@ class _Walk:
             self.depth_of[var] = self.depth
         each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
         spilled = max(0, len(self.read_in(stmt.body)) - self.table.pointers)
-        moved, starts = self.moved(stmt.body)
+        moved, starts = self.moved(stmt.body, turns)
         each += self.add(spilled * self.table.load + moved)
         total = turns * each + self.add(starts)
         if first is not None and turns > 1 and self.uneven(stmt.body):
@@ -215,15 +216,14 @@ class _Walk:
             self.code.pointers[id(body)] = loaded_from(body) if plain else set()
         return self.code.pointers[id(body)]
 
-    def moved(self, body: tuple[Stmt, ...]) -> tuple[float, float]:
+    def moved(self, body: tuple[Stmt, ...], turns: int) -> tuple[float, float]:
         """Of a loop that sums vectors, from turn to turn or in each anew: in a turn, of
         more sums than registers hold, moves to where these are summed, and back; before
         it the first numbers, and pointers that are kept for the next time."""
         if not self.table.start:
-            return 0.0, 0.0
+            return crowded(body, self.table.carried) * (turns > 1), 0.0
         dots = [s.var.name for s in body if isinstance(s, Assign) and is_dot(s.value)]
-        fresh = {s.var.name for s in body if isinstance(s, Let)}
-        sums = {*dots} - fresh
+        sums = {*dots} - {s.var.name for s in body if isinstance(s, Let)}
         if not sums:
             return sum(self.moves(some) for some in dot_passes(body, {*dots})), 0.0
         more = max(0, len(sums) - self.table.sums)

@@ -8,7 +8,7 @@ import pytest
 
 import pybuild
 from pybuild.ir.graph import Graph
-from pybuild.ir.loop import INT32, Func, load
+from pybuild.ir.loop import INT32, Func, load, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.intrin import HIGH_HALVES, IN_ORDER, LOW_HALVES
@@ -44,6 +44,35 @@ def test_a_pointer_beyond_the_registers_is_loaded_each_turn() -> None:
     beyond = _cost(held + 1) - _cost(held)
     assert beyond - more == TURNS
     assert _cost(held + 1, "rv32imc") - _cost(held, "rv32imc") == more
+
+
+def _sums(count: int, turns: int, core: str = "cortex-m4") -> int:
+    """Of a loop that goes on with so many sums, and the pointer that they read by."""
+    k = Builder(f"sums{count}_{turns}")
+    y, x = k.row("y", 0, INT32, writable=True), k.row("x", 1, INT32)
+    sums = [k.let(f"sum{i}", 0) for i in range(count)]
+    at = k.let("at", x)
+    with k.loop("i", k.arg("n", turns)):
+        for i, total in enumerate(sums):
+            k.assign(total, total + load(at, i))
+        k.assign(at, offset(at, count))
+    for i, total in enumerate(sums):
+        k.store(y, i, total)
+    made = Candidate(k.finish(), (turns,), (), ())
+    return price(made, TARGETS[core]).instructions
+
+
+def test_of_a_loop_whose_sums_fill_the_registers_the_counter_is_in_memory() -> None:
+    held = PRICES["cortex-m4"].carried
+
+    def beyond(turns: int, core: str = "cortex-m4") -> float:
+        """What one more than they hold takes in a turn, beside what any other does."""
+        few, all_, more = (_sums(held + n, turns, core) for n in (-2, -1, 0))
+        return (more - all_ - (all_ - few)) / turns
+
+    assert beyond(TURNS) == pytest.approx(4, abs=0.02)
+    assert abs(beyond(1)) < 2  # no loop
+    assert beyond(TURNS, "rv32imc") == pytest.approx(0, abs=0.02)
 
 
 def test_halves_are_put_together_in_one_instruction() -> None:

@@ -192,13 +192,15 @@ def candidates(
         return []
     whole = [replace(best, turn=best.exact_turn)] if best.exact_turn else []
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
-    found = []
+    found = list[Candidate]()
     for one in (*whole, best, *_smaller(best), *_short(best, count)):
         if not one.lone:
             one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)
         rules = exact_tables(layer.epilogue, sums.bias)
         tables = (pack(layer, wider), table(layer, sums.bias), *rules)
+        if not found and layer.may_be_long:
+            found.append(offer(replace(layer, long=True), rows, tables, calls))
         found.append(offer(layer, rows, tables, calls))
     return found
 

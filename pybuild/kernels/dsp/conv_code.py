@@ -63,7 +63,9 @@ class _Writer:
         if layer.window.groups > 1:
             self.outputs = k.arg("group_outputs", layer.outputs)
             self.inputs = k.arg("group_inputs", layer.window.group_channels)
-        self.given = {"turns": k.arg("turns", layer.turns)}
+        self.given: dict[str, Expr] = {"turns": const(1)}
+        if not layer.long or layer.pixels > 1:
+            self.given = {"turns": k.arg("turns", layer.turns)}
         if layer.runs > 1:
             self.given["runs"] = k.arg("runs", layer.runs)
             self.given["run_turns"] = k.arg("run_turns", layer.run_turns)
@@ -299,9 +301,12 @@ class _Writer:
     def _channels(self, pixels: int, ox: Expr, patch: Expr) -> None:
         """All output channels of some pixels, in a function of their own."""
         k = self.k
-        given = {"out_channels": self.out_channels}
+        given: dict[str, Expr] = {"out_channels": self.out_channels}
         if self.layer.window.groups > 1:
             given = {"outputs": self.outputs, **given}
+        given = {**given, **self.given}
+        if self.layer.long and pixels == self.layer.pixels:
+            given["turns"] = const(1)
         with k.part(
             self._part_name(pixels),
             self.layer.part_doc(pixels),
@@ -310,7 +315,6 @@ class _Writer:
             epilogue=self.ends,
             y=offset(self.y, ox * self.out_channels),
             **given,
-            **self.given,
             **self.finish.values,
         ) as params:
             inner = {p.name: p for p in params}
@@ -322,7 +326,7 @@ class _Writer:
         """What distinguishes the code of two layers here."""
         layer = self.layer
         parts = (
-            f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled}",
+            f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled_of(pixels)}",
             "direct" if layer.direct else "",
             f"blocks{layer.blocks}" if layer.whole else "",
             "rest" if 0 < layer.whole < layer.outputs else "",

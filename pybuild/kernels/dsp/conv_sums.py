@@ -36,6 +36,7 @@ class Sums:
     def write(self, pixels: int) -> None:
         """Blocks of pairs of output channels, then single pairs."""
         k, layer, y = self.k, self.layer, self.known["y"]
+        self.unrolled = layer.unrolled_of(pixels)
         weights, ends = self.known["weights"], self.known["epilogue"]
         memory = (k.let("w", weights), k.let("next_epilogue", ends), self.known["taps"])
         if layer.lone:
@@ -63,13 +64,13 @@ class Sums:
         sums = [k.let(f"sum{p}", start) for p in range(pixels)]
         x = k.let("x", patch)
         with k.loop("turn", self.turns, rolled=True):
-            for tap in range(layer.unrolled):
+            for tap in range(self.unrolled):
                 pair = k.let("pair", load(w, tap))
                 values = self._values(x, tap, pixels)
                 for value, total in zip(values, sums, strict=True):
                     k.assign(total, DOT2(value, pair, total))
-            k.assign(w, offset(w, layer.unrolled))
-            k.assign(x, offset(x, layer.unrolled * layer.step))
+            k.assign(w, offset(w, self.unrolled))
+            k.assign(x, offset(x, self.unrolled * layer.step))
         to = [(total, y, self.out_channels * p) for p, total in enumerate(sums)]
         if self.only_rule:
             self.finish.by_rule(to, ends)
@@ -103,7 +104,7 @@ class Sums:
         k.assign(sums[0][0][0], IN_ORDER(sums[0][0][0]))
         words = [w]
         if across > 1:
-            after = self.turns * (self.layer.unrolled * self._of_tap(blocks))
+            after = self.turns * (self.unrolled * self._of_tap(blocks))
             words.append(k.let("next", offset(w, after)))
         x = k.let("x", patch)
         if self.layer.runs > 1:
@@ -137,12 +138,12 @@ class Sums:
     ) -> None:
         k, layer = self.k, self.layer
         with k.loop("turn", turns, rolled=True):
-            for tap in range(layer.unrolled):
+            for tap in range(self.unrolled):
                 self._multiply(sums, words, x, tap)
             blocks = self._of_tap(len(sums) // len(words))
             for pairs in words:
-                k.assign(pairs, offset(pairs, layer.unrolled * blocks))
-            k.assign(x, offset(x, layer.unrolled * layer.step))
+                k.assign(pairs, offset(pairs, self.unrolled * blocks))
+            k.assign(x, offset(x, self.unrolled * layer.step))
 
     def _runs(
         self, sums: list[list[_Pair]], words: list[Var], x: Var

@@ -16,6 +16,7 @@ from pybuild.records import dataclass
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
 _UNUSUAL = (6, 5, 7)  # where those have so many more of zeros, as a share
 _ZEROS = 0.03
+_LONG = 32  # pairs that may be one turn, for more code
 WRITTEN_OUT = 15  # bytes of a window's row, at most; 16 are shared with more
 SUMS = 4  # pairs of output sums that the registers hold
 _SHORT = 8  # pixels: of longer rows one left over is a small part
@@ -34,6 +35,7 @@ class Layer:
             all in one could leave 32 bits
     apart   words hold taps of one channel, as where it is alone: weights are -128
     by_pairs  two output channels are done together and no more: little code
+    long    where all pixels are there all pairs of taps are one turn
     """
 
     window: Window
@@ -45,6 +47,13 @@ class Layer:
     runs: int = 1
     apart: bool = False
     by_pairs: bool = False
+    long: bool = False
+
+    @property
+    def may_be_long(self) -> bool:
+        """Whether one turn, of more pairs than usual, does all: it is no loop."""
+        usual = self.runs == 1 and not (self.lone or self.by_pairs)
+        return usual and self.turns > 3 and len(self.order) // 2 <= _LONG
 
     @property
     def exact_turn(self) -> int:
@@ -161,6 +170,11 @@ class Layer:
         pairs = len(self.lanes) // 2
         return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
 
+    def unrolled_of(self, pixels: int) -> int:
+        """The same where so many pixels are done together."""
+        whole = self.long and pixels == self.pixels
+        return len(self.order) // 2 if whole else self.unrolled
+
     @property
     def order(self) -> tuple[int, ...]:
         """`lanes` up to a whole number of turns; -1: its weight is 0."""
@@ -223,6 +237,7 @@ class Layer:
             self.sums,
             kind(self.epilogue, is_usual(self.epilogue)),
             f"by{self.unrolled}",
+            f"long{len(self.order) // 2}" if self.long else "",
             "twice" if self.twice else "",
             "pairs" if self.by_pairs else "",
         )
@@ -249,10 +264,11 @@ class Layer:
         many = "a pixel" if pixels == 1 else f"{pixels} pixels"
         if self.lone:
             return f"The only output channel of {many}: two taps a word, all in order."
+        taps = 2 * self.unrolled_of(pixels)
         return (
             f"All output channels of {many}. Of each two channels, a and b, a lane of "
             f"a weight word is 256 * a + b, so one product adds to both sums, and a "
-            f"second of b alone tells them apart. {2 * self.unrolled} taps in a turn; "
+            f"second of b alone tells them apart. {taps} taps in a turn; "
             "weights and epilogue forward."
         )
 

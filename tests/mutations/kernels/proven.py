@@ -109,6 +109,13 @@ PROVEN = (
         _HALVES,
     ),
     (
+        "how many pairs of taps are written out",
+        "pybuild/kernels/layers/conv.py",
+        "return len(self.order) // 2 if whole else self.unrolled",
+        "return len(self.order) // 2 - 1 if whole else self.unrolled",
+        "tests/kernels/dsp/test_long_turns.py",
+    ),
+    (
         "where a long turn of a single pixel goes on",
         "pybuild/kernels/mve/conv_code.py",
         "k.assign(x, offset(x, self.step * turn))",
