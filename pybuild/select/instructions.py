@@ -101,10 +101,11 @@ def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
 def crowded(body: tuple[Stmt, ...], most: int) -> int:
     """What a turn of an innermost loop takes where more values than `most` go on to the
     next: its counter is loaded and stored, two pointers are added to."""
+    if len(body) <= most or any(isinstance(s, For) for s in body):
+        return 0
     carried = {s.var.name for s in body if isinstance(s, Assign)}
     carried -= {s.var.name for s in body if isinstance(s, Let)}
-    inner = any(isinstance(s, For) for s in body)
-    return _CROWDED if len(carried) > most and not inner else 0
+    return _CROWDED if len(carried) > most else 0
 
 
 def turns_given(body: tuple[Stmt, ...]) -> list[Expr]:

@@ -217,11 +217,11 @@ class _Walk:
         return self.code.pointers[id(body)]
 
     def moved(self, body: tuple[Stmt, ...], turns: int) -> tuple[float, float]:
-        """Of a loop that sums vectors, from turn to turn or in each anew: in a turn, of
-        more sums than registers hold, moves to where these are summed, and back; before
-        it the first numbers, and pointers that are kept for the next time."""
+        """Of a loop whose sums fill the registers, in a turn and before it. Of vectors,
+        summed from turn to turn or in each anew: moves to where these are summed, and
+        back; the first numbers, and pointers that are kept for the next time."""
         if not self.table.start:
-            return crowded(body, self.table.carried) * (turns > 1), 0.0
+            return (crowded(body, self.table.carried) if turns > 1 else 0.0), 0.0
         dots = [s.var.name for s in body if isinstance(s, Assign) and is_dot(s.value)]
         sums = {*dots} - {s.var.name for s in body if isinstance(s, Let)}
         if not sums:

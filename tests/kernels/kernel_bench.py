@@ -312,6 +312,14 @@ def given(graph: Graph) -> Array:
     return np.random.default_rng(shape).integers(-128, 128, shape).astype(np.int8)
 
 
+def jobs_of(
+    found: Iterable[Candidate], x: Array, wanted: Array
+) -> list[tuple[str, Job]]:
+    """Each kernel of a layer from x to y, by its name: they all make the same."""
+    named = [(one.func.name, one) for one in found if one.func]
+    return [(name, Job(one, {"x": x}, {"y": wanted})) for name, one in named]
+
+
 def named_jobs(
     cases: Iterable[Case], cores: Sequence[str], words: Sequence[str]
 ) -> list[tuple[str, Job]]:

@@ -17,14 +17,8 @@ def wide_features(processor: frozenset[str]) -> frozenset[str]:
 
     processor  its features, as LLVM calls them
     """
-    found = {FEATURE}
-    if "avx512vnni" in processor:
-        found.add(DOTS)
-    elif "avxvnni" in processor:
-        found.add(HALF_DOTS)
-    elif "avx2" in processor:
-        found.add(PAIRS)
-    return frozenset(found)
+    ours = [one for name, (one, _) in _PRODUCTS.items() if name in processor]
+    return frozenset({FEATURE, *ours[:1]})
 
 
 def _function(name: str, result: str, given: str, body: str) -> str:
@@ -40,6 +34,12 @@ def _part(vector: str, name: str, numbers: range) -> str:
     """Elements of a vector as one of fewer."""
     kind, value = vector.rsplit(" ", 1)
     return f"%{name} = shufflevector {kind} {value}, {kind} poison, {_mask(numbers)}"
+
+
+def _joined(name: str, first: str, second: str) -> str:
+    """Two halves of a vector of words, side by side."""
+    whole = _mask(range(LANES))
+    return f"%{name} = shufflevector {_HALF} %{first}, {_HALF} %{second}, {whole}"
 
 
 def _all(value: str, kind: str = _V) -> str:
@@ -75,7 +75,7 @@ def _half_dot(begin: int) -> str:
 
 _HALF_DOT = f"""{_half_dot(0)}
 {_half_dot(1)}
-%r = shufflevector {_HALF} %r0, {_HALF} %r1, {_mask(range(LANES))}
+{_joined("r", "r0", "r1")}
 ret {_V} %r"""
 
 
@@ -93,7 +93,7 @@ def _pairs(name: str, odd: int) -> str:
     )
 
 
-# pairs of products as vpmaddwd has them
+# as pairs, for which LLVM may find an instruction
 _PLAIN_DOT = f"""%xs = zext {_B} %x to <64 x i16>
 %ws = sext {_B} %w to <64 x i16>
 {_pairs("e", 0)}
@@ -121,7 +121,7 @@ def _pair_dot(name: str, begin: int) -> str:
     )
 
 
-# the even taps of each lane and the odd ones, as int16
+# the even taps of each lane and the odd ones, as int16: nothing moves between lanes
 _PAIR_DOTS = "\n".join(
     [
         f"%xs = bitcast {_B} %x to {_SHORT}",
@@ -132,16 +132,20 @@ _PAIR_DOTS = "\n".join(
         f"%we = ashr {_SHORT} %up, {_splat(8, 16, 32)}",
         f"%wo = ashr {_SHORT} %ws, {_splat(8, 16, 32)}",
         *(_pair_dot(name, begin) for name in "eo" for begin in (0, 1)),
-        *(
-            f"%{n} = shufflevector {_HALF} %r{n}0, {_HALF} %r{n}1, {whole}"
-            for n in "eo"
-            for whole in [_mask(range(LANES))]
-        ),
+        _joined("e", "re0", "re1"),
+        _joined("o", "ro0", "ro1"),
         f"%s = add {_V} %v, %e",
         f"%r = add {_V} %s, %o",
         f"ret {_V} %r",
     ]
 )
+
+# what a processor has, the widest first -> what kernels call that, and the product
+_PRODUCTS = {
+    "avx512vnni": (DOTS, _WHOLE_DOT),
+    "avxvnni": (HALF_DOTS, _HALF_DOT),
+    "avx2": (PAIRS, _PAIR_DOTS),
+}
 
 _PRODUCT = f"""%a = sext {_V} %v to {_L}
 %b = sext {_V} %m to {_L}
@@ -310,8 +314,7 @@ def definitions(features: frozenset[str], code: str) -> list[str]:
     """The functions that `code` calls, if it does."""
     if not any(name in code for name in NAMES):
         return []
-    dot = _WHOLE_DOT if DOTS in features else _PLAIN_DOT
-    dot = _HALF_DOT if HALF_DOTS in features else dot
-    dot = _PAIR_DOTS if PAIRS in features else dot
+    own = (body for one, body in _PRODUCTS.values() if one in features)
+    dot = next(own, _PLAIN_DOT)
     rules = {**_RULES, "crt_dot4x16": (_V, f"{_V} %v, {_B} %x, {_B} %w", dot)}
     return [_DECLARED, *(_function(n, *parts) for n, parts in rules.items())]

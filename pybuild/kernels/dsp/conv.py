@@ -199,7 +199,7 @@ def candidates(
         layer = within_words(one, wider, sums.made)
         rules = exact_tables(layer.epilogue, sums.bias)
         tables = (pack(layer, wider), table(layer, sums.bias), *rules)
-        if not found and layer.may_be_long:
+        if not found and layer.may_be_long:  # of the fastest alone
             found.append(offer(replace(layer, long=True), rows, tables, calls))
         found.append(offer(layer, rows, tables, calls))
     return found

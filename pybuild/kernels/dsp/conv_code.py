@@ -63,9 +63,9 @@ class _Writer:
         if layer.window.groups > 1:
             self.outputs = k.arg("group_outputs", layer.outputs)
             self.inputs = k.arg("group_inputs", layer.window.group_channels)
-        self.given: dict[str, Expr] = {"turns": const(1)}
-        if not layer.long or layer.pixels > 1:
-            self.given = {"turns": k.arg("turns", layer.turns)}
+        self.given = dict[str, Expr]()
+        if not layer.long or layer.pixels > 1:  # there is a loop over turns
+            self.given["turns"] = k.arg("turns", layer.turns)
         if layer.runs > 1:
             self.given["runs"] = k.arg("runs", layer.runs)
             self.given["run_turns"] = k.arg("run_turns", layer.run_turns)

@@ -320,8 +320,7 @@ class _Writer(Patches):
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
     ) -> None:
         layer, moving = self.layer, self._moving(sources)
-        whole = layer.steps - layer.apart
-        rest = whole % layer.turn
+        rest = layer.whole_steps % layer.turn
         steps = given["steps"] - (rest + layer.apart)
         self._steps(steps, sums, moving, w)
         for step in range(rest):

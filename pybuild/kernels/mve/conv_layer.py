@@ -134,11 +134,11 @@ class Layer:
     def turn(self) -> int:
         """Steps of a turn of the loop over them; the rest follows it. Two pixels take
         more with a rest."""
-        if self.run_steps or self.written_out:
-            return 1
-        whole = self.steps - self.apart
         if self.window.out_width == 1:
             return self.long_turn if self.long else 1
+        if self.run_steps or self.written_out:
+            return 1
+        whole = self.whole_steps
         best = min(_TURNS, key=lambda turn: (whole % turn, -turn))
         return best if self.threes or whole % best == 0 else 1
 
@@ -148,8 +148,8 @@ class Layer:
         is no loop."""
         if self.run_steps or self.written_out or self.window.out_width > 1:
             return 1
-        whole = self.steps - self.apart
-        return next((turn for turn in _LONG_TURNS if whole % turn == 0), 1)
+        fit = (turn for turn in _LONG_TURNS if self.whole_steps % turn == 0)
+        return next(fit, 1)
 
     @property
     def half(self) -> bool:
@@ -173,6 +173,11 @@ class Layer:
     def apart(self) -> bool:
         """The last vector is not loaded as the others are."""
         return self.half or self.tail
+
+    @property
+    def whole_steps(self) -> int:
+        """Without a last one that is."""
+        return self.steps - self.apart
 
     @property
     def direct(self) -> bool:
@@ -225,7 +230,7 @@ class Layer:
 
     @property
     def _turn_key(self) -> str:
-        rest = (self.steps - self.apart) % self.turn
+        rest = self.whole_steps % self.turn
         return "" if self.turn == 1 else f"in{self.turn}" + f"and{rest}" * (rest > 0)
 
     @property

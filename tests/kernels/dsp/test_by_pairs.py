@@ -3,7 +3,6 @@ numpy's through LLVM and as C, and in a net on an emulated Cortex-M4."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,61 +10,35 @@ import pytest
 
 from pybuild.boards.device import run_recorded
 from pybuild.graph_builder import GraphBuilder
-from pybuild.ir.graph import Graph, Quant, Tensor
+from pybuild.ir.graph import Graph, Tensor
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES, device
-from tests.kernels.kernel_bench import Job, given, must_be_equal, run_c, run_llvm
-
-
-@dataclass(frozen=True)
-class Small:
-    """A convolution: its pixels a side, channels in and out, side of the window, the
-    least weight, groups, and how far apart the scales of its channels are."""
-
-    pixels: int
-    inputs: int
-    outputs: int
-    side: int = 1
-    least: int = -127
-    groups: int = 1
-    apart: float = 1.0
-
-
-LAYERS = (
-    Small(3, 28, 32),
-    Small(1, 40, 10),
-    Small(3, 44, 7),
-    Small(3, 60, 2),
-    Small(3, 12, 5, side=3),
-    Small(2, 10, 6, side=3, least=-128),
-    Small(2, 16, 12, side=3, groups=2),
-    Small(1, 64, 9, least=-128),
-    Small(1, 1200, 10),
-    Small(2, 20, 6, apart=30.0),
-    Small(2, 24, 3, apart=900.0),
+from tests.kernels.dsp.made_convolution import Convolution, graph
+from tests.kernels.kernel_bench import (
+    given,
+    jobs_of,
+    must_be_equal,
+    run_c,
+    run_llvm,
 )
 
-
-def graph(one: Small) -> Graph:
-    net, chance = GraphBuilder("few"), np.random.default_rng(one.inputs)
-    shape = (1, one.pixels, one.pixels, one.inputs)
-    x = net.input("x", shape, "int8", quant=(0.05, 7))
-    inputs = one.inputs // one.groups
-    values = chance.integers(one.least, 128, (one.outputs, one.side, one.side, inputs))
-    values[0, 0, 0, 0] = one.least
-    scales = np.geomspace(0.01, 0.01 * one.apart, one.outputs).tolist()
-    quant = Quant(tuple(scales), (0,) * one.outputs, 0)
-    w = net.constant("w", values.astype(np.int8), quant)
-    edge = (one.side // 2,) * 4
-    y = net.op(
-        "conv2d", x, w, quant=(0.4 * one.apart, -5), pads=edge, groups=one.groups
-    )
-    net.output(y, "y")
-    return Model("few", net.build(), "litert", "0" * 64).lower("litert")
+LAYERS = (
+    Convolution(3, 28, 32),
+    Convolution(1, 40, 10),
+    Convolution(3, 44, 7),
+    Convolution(3, 60, 2),
+    Convolution(3, 12, 5, side=3),
+    Convolution(2, 10, 6, side=3, least=-128),
+    Convolution(2, 16, 12, side=3, groups=2),
+    Convolution(1, 64, 9, least=-128),
+    Convolution(1, 1200, 10),
+    Convolution(2, 20, 6, apart=30.0),
+    Convolution(2, 24, 3, apart=900.0),
+)
 
 
 def by_pairs(made: Graph) -> list[Candidate]:
@@ -83,8 +56,7 @@ def test_by_llvm_and_c(tmp_path: Path) -> None:
         assert len(np.unique(wanted)) >= 2, one
         found = by_pairs(made)
         assert found, one
-        named = [(c.func.name, c) for c in found if c.func]
-        jobs += [(name, Job(c, {"x": x}, {"y": wanted})) for name, c in named]
+        jobs += jobs_of(found, x, wanted)
     must_be_equal(jobs, run_llvm)
     must_be_equal(jobs, lambda jobs: run_c(jobs, tmp_path))
 
@@ -93,8 +65,8 @@ def test_which_layers() -> None:
     forms = ("direct", "odd", "apart", "grouped", "padded", "runs", "rounded")
     names = {c.func.name for one in LAYERS for c in by_pairs(graph(one)) if c.func}
     assert all(any(f"_{form}_" in name for name in names) for form in forms), names
-    assert by_pairs(graph(Small(4, 32, 32)))
-    assert not by_pairs(graph(Small(5, 32, 32)))
+    assert by_pairs(graph(Convolution(4, 32, 32)))
+    assert not by_pairs(graph(Convolution(5, 32, 32)))
 
 
 @pytest.mark.parametrize("emit", ["c", "obj"])

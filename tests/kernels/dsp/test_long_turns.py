@@ -4,7 +4,6 @@ a loop. As numpy's through LLVM and as C, and in a net on an emulated Cortex-M4.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,69 +11,42 @@ import pytest
 
 from pybuild.boards.device import run_recorded
 from pybuild.graph_builder import GraphBuilder
-from pybuild.ir.graph import Graph, Quant
+from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES, device
-from tests.kernels.kernel_bench import Job, given, must_be_equal, run_c, run_llvm
-
-
-@dataclass(frozen=True)
-class Window:
-    """A convolution: its pixels a side, channels in and out, side of the window, the
-    least weight, groups, how far apart the scales of its channels are, and how many
-    pairs of taps it has."""
-
-    pixels: int
-    inputs: int
-    outputs: int
-    pairs: int
-    side: int = 1
-    least: int = -127
-    groups: int = 1
-    apart: float = 1.0
-
-
-LAYERS = (
-    Window(4, 64, 16, 32),
-    Window(5, 64, 16, 32),
-    Window(3, 64, 7, 32, apart=900.0),
-    Window(3, 56, 10, 28, least=-128),
-    Window(1, 64, 12, 32),
-    Window(3, 128, 12, 32, groups=2),
-    Window(2, 40, 6, 20),
-    Window(3, 6, 8, 30, side=3),
+from tests.kernels.dsp.made_convolution import Convolution, graph
+from tests.kernels.kernel_bench import (
+    given,
+    jobs_of,
+    must_be_equal,
+    run_c,
+    run_llvm,
 )
-# two turns, three, five of eight pairs, and a single output channel
+
+# with how many pairs of taps they have
+LAYERS = (
+    (Convolution(4, 64, 16), 32),
+    (Convolution(5, 64, 16), 32),
+    (Convolution(3, 64, 7, apart=900.0), 32),
+    (Convolution(3, 56, 10, least=-128), 28),
+    (Convolution(1, 64, 12), 32),
+    (Convolution(3, 128, 12, groups=2), 32),
+    (Convolution(2, 40, 6), 20),
+    (Convolution(3, 6, 8, side=3), 30),
+)
+# of 16, 24 and 40 pairs two turns, three and five; and a single output channel
 SHORT = (
-    Window(3, 32, 8, 16),
-    Window(3, 48, 8, 24),
-    Window(3, 80, 8, 40),
-    Window(3, 64, 1, 32),
+    Convolution(3, 32, 8),
+    Convolution(3, 48, 8),
+    Convolution(3, 80, 8),
+    Convolution(3, 64, 1),
 )
 # a net: the row of five leaves a pixel over, windows leave the row
 NET = (64, 48, 64, 12)
-
-
-def graph(one: Window) -> Graph:
-    net, chance = GraphBuilder("long"), np.random.default_rng(one.inputs)
-    shape = (1, one.pixels, one.pixels, one.inputs)
-    x = net.input("x", shape, "int8", quant=(0.05, 7))
-    inputs = one.inputs // one.groups
-    values = chance.integers(one.least, 128, (one.outputs, one.side, one.side, inputs))
-    values[0, 0, 0, 0] = one.least
-    scales = np.geomspace(0.01, 0.01 * one.apart, one.outputs).tolist()
-    quant = Quant(tuple(scales), (0,) * one.outputs, 0)
-    w = net.constant("w", values.astype(np.int8), quant)
-    edge = (one.side // 2,) * 4
-    y = net.op(
-        "conv2d", x, w, quant=(0.4 * one.apart, -5), pads=edge, groups=one.groups
-    )
-    net.output(y, "y")
-    return Model("long", net.build(), "litert", "0" * 64).lower("litert")
 
 
 def long(made: Graph) -> list[Candidate]:
@@ -85,18 +57,15 @@ def long(made: Graph) -> list[Candidate]:
 
 def test_by_llvm_and_c(tmp_path: Path) -> None:
     jobs = []
-    for one in LAYERS:
+    for one, pairs in LAYERS:
         made = graph(one)
         x = given(made)
         wanted = interpret(made, {"x": x})["y"]
         assert len(np.unique(wanted)) >= 2, one
         found = long(made)
         names = [c.func.name for c in found if c.func]
-        assert names and all(f"_long{one.pairs}" in name for name in names), one
-        jobs += [
-            (name, Job(c, {"x": x}, {"y": wanted}))
-            for name, c in zip(names, found, strict=True)
-        ]
+        assert names and all(f"_long{pairs}" in name for name in names), one
+        jobs += jobs_of(found, x, wanted)
     must_be_equal(jobs, run_llvm)
     must_be_equal(jobs, lambda jobs: run_c(jobs, tmp_path))
 

@@ -20,7 +20,13 @@ from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from pybuild.verify.samples import sample
 from tests.boards.devices import CORES, device
-from tests.kernels.kernel_bench import Job, given, must_be_equal, run_c, run_llvm
+from tests.kernels.kernel_bench import (
+    given,
+    jobs_of,
+    must_be_equal,
+    run_c,
+    run_llvm,
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ LAYERS = (
     Long(64, 12, 8, elem="int16"),
     Long(96 + 3, 5, 4, elem="int16"),
 )
-# of five vectors none are left over by no turn; of four there is no loop
+# of five vectors and of nine every turn leaves some over; of four there is no loop
 SHORT = (Long(80, 8, 1), Long(64, 8, 1), Long(16 * 9, 4, 1))
 
 
@@ -81,10 +87,7 @@ def test_by_llvm_and_c(tmp_path: Path) -> None:
         names = [c.func.name for c in found if c.func]
         assert len(names) == 2 and f"_in{one.turn}" in names[0], (one, names)
         assert "_in" not in names[1], (one, names)
-        jobs += [
-            (name, Job(c, {"x": x}, {"y": wanted}))
-            for name, c in zip(names, found, strict=True)
-        ]
+        jobs += jobs_of(found, x, wanted)
     must_be_equal(jobs, run_llvm)
     must_be_equal(jobs, lambda jobs: run_c(jobs, tmp_path))
 
