@@ -225,6 +225,7 @@ class Model:
         layout: Mapping[str, str] | None = None,
         params: str | Collection[str] | None = None,
         lazy: str | Collection[str] | None = None,
+        nan: str = "propagate",
         names: str = "full",
         storage: str = "planned",
         compress: str = "none",
@@ -246,6 +247,7 @@ class Model:
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
         lazy    inputs and outputs without memory until they are bound; None: as made
+        nan     "ignore": results of inputs with NaN are not specified (docs/nan.md)
         names, storage  "ids": no names in flash; "given": memory as a graph JSON says
         compress  "none"; "lz4": weights are packed, and unpacked to RAM once for all
                 instances; "lz4-layer": each layer's to the arena before it runs

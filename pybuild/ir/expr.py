@@ -167,6 +167,7 @@ class Offset(Expr):
 class Binary(Expr):
     """a op b, both of one type; / and % truncate; >> keeps the sign of signed types.
 
+    min, max: a, unless b is beyond it: a NaN in `a` stays, one in b does not count.
     Vectors only in the meaning of an Intrin.
     """
 

@@ -94,10 +94,12 @@ def infer_hysteresis(node: Node, graph: Graph) -> Types:
 
 
 def _best(x: Array, least: int | float, ignored: tuple[int, ...]) -> int:
-    """The first of the greatest."""
+    """The first of the greatest; none where a score is NaN: the net has failed."""
+    if (x != x).any():
+        return NONE
     best, most = 0, x[0]
     for index, score in enumerate(x):
-        if score > most:  # no NaN is
+        if score > most:
             best, most = index, score
     return best if most >= least and best not in ignored else NONE
 
@@ -115,7 +117,8 @@ def hysteresis(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     held = int(value(values, 1)[0])
     high, low = (limit(tensor, node.attrs[name]) for name in ("high", "low"))
     found = _best(x, high, node.attrs["ignore"])
-    if found == NONE and 0 <= held < len(x) and x[held] >= low:
+    lasts = 0 <= held < len(x) and x[held] >= low and not (x != x).any()
+    if found == NONE and lasts:
         found = held
     return (np.array([found], np.int32),)
 

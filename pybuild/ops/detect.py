@@ -89,6 +89,7 @@ def roi_align(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     shift = single(0.5 if node.attrs["centred"] else 0)
     for made, box, number in zip(y, boxes, image.tolist(), strict=True):
         plane = x[min(max(number, 0), len(x) - 1)]
+        nothing = np.zeros(len(plane), single)
         ends = box * single(node.attrs["scale"]) - shift
         axes = [
             _samples(node, (ends[1 - n], ends[3 - n]), size[n], plane.shape[1 + n])
@@ -97,9 +98,14 @@ def roi_align(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
         for i, rows in enumerate(axes[0]):
             for j, columns in enumerate(axes[1]):
                 parts = [
-                    [plane[:, a, b] * (u * v) for a, u in row for b, v in column]
-                    for row in rows
-                    for column in columns
+                    [
+                        plane[:, a, b] * (u * v) if inside else nothing
+                        for a, u in row
+                        for b, v in column
+                    ]
+                    for above, row in rows
+                    for aside, column in columns
+                    for inside in [above and aside]
                 ]
                 if not parts:
                     continue
@@ -114,24 +120,25 @@ def roi_align(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def _samples(node: Node, ends: Any, cells: int, size: int) -> list[Any]:
-    """For each cell the samples along an axis, each two pixels with their weights."""
+    """For each cell the samples along an axis: whether each is in the image, and two
+    pixels with their weights."""
     single = np.float32
     span = ends[1] - ends[0]
-    span = span if node.attrs["centred"] else max(span, single(1))
+    span = span if node.attrs["centred"] else np.maximum(span, single(1))
     step = span / single(cells)
-    count = node.attrs["samples"] or int(np.clip(np.ceil(step), 0, _MOST_SAMPLES))
+    asked = np.clip(np.ceil(step), 0, _MOST_SAMPLES)
+    count = node.attrs["samples"] or int(np.nan_to_num(asked, nan=1))
     found = []
     for cell in range(cells):
         row = []
         for n in range(count):
             part = (single(n) + single(0.5)) * step / single(count)
             at = ends[0] + single(cell) * step + part
-            inside = single(-1 <= at <= size)
-            held = min(max(at, single(0)), single(size - 1))
-            low = int(held)
+            inside = not (at < -1 or at > size)
+            held = np.clip(at, single(0), single(size - 1))
+            low = int(np.nan_to_num(held, nan=0))
             rest = held - single(low)
-            row.append(
-                ((low, (1 - rest) * inside), (min(low + 1, size - 1), rest * inside))
-            )
+            pair = ((low, 1 - rest), (min(low + 1, size - 1), rest))
+            row.append((inside, pair))
         found.append(row)
     return found

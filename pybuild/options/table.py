@@ -83,6 +83,11 @@ class BuildOptions:
         "balanced", kinds.word("size", "ram", "balanced", "speed"), _CODE,
         "what to save: bytes of code, of RAM, instructions, or all (balanced, default)",
     )  # fmt: skip
+    nan: str = option(
+        "propagate", kinds.word("propagate", "ignore"), _CODE,
+        "NaN in, NaN out (propagate, the default); ignore: what inputs with NaN give "
+        "is not specified, and maxima take less time",
+    )  # fmt: skip
     names: str = option(
         "full", kinds.word("full", "ids"), _CODE,
         "names of tensors in flash: all (the default), or none, only numbers",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
-from pybuild.ops.base.signatures import BINARY, UNARY
+from pybuild.ops.base.signatures import BINARY, IGNORE_NAN, UNARY
 from pybuild.ops.conv import layer_rounding
 from pybuild.passes.edit import Edit, renamed
 
@@ -15,6 +15,15 @@ _ROUNDING = (
     "conv2d", "depthwise_conv2d", "dense", "avg_pool2d", "mean", "softmax", "quantize",
     "prelu", *UNARY, *BINARY,
 )  # fmt: skip
+# operators, and the functions of theirs, that compare
+_COMPARING = {
+    "max_pool2d": ("",),
+    "top_k": ("",),
+    "arg_reduce": ("min", "max"),
+    "reduce": ("min", "max"),
+    "scatter": ("min", "max"),
+    "map": ("minimum", "maximum"),
+}
 _RULES = {"litert": "double", "tflm": "double", "single": "single", "onnx": "even"}
 
 
@@ -58,6 +67,26 @@ def rule_of(node: Node, graph: Graph, option: str) -> str:
         weighted = node.op in ("conv2d", "depthwise_conv2d", "dense")
         return layer_rounding(node, graph) if weighted else "double"
     return _RULES[option]
+
+
+def of_numbers(graph: Graph) -> Graph:
+    """Layers that take less where none of their numbers is NaN may do so."""
+    marked = {IGNORE_NAN: True}
+    return replace(
+        graph,
+        nodes=tuple(
+            node.with_attrs(**marked) if _looks_for_nan(node, graph) else node
+            for node in graph.nodes
+        ),
+    )
+
+
+def _looks_for_nan(node: Node, graph: Graph) -> bool:
+    """Whether its kernels compare twice so that no NaN is lost."""
+    name = str(node.attrs.get("fn", node.attrs.get("join", "")))
+    if name not in _COMPARING.get(node.op, ()):
+        return False
+    return graph.tensor(node.inputs[0]).dtype.is_float
 
 
 def own_outputs(graph: Graph) -> Graph:

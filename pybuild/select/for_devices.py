@@ -1,4 +1,4 @@
-"""The graph of a build after its passes: streams, devices, and what states become."""
+"""The graph of a build after its passes: streams, devices, what states become."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pybuild.errors import BuildError, all_known
 from pybuild.ir.graph import Graph
 from pybuild.options.table import BuildOptions
 from pybuild.passes import Seen
+from pybuild.passes.legalise import of_numbers
 from pybuild.passes.state import assigned, closed, opened
 from pybuild.passes.stream import streamed
 from pybuild.select.devices import on_devices
@@ -20,13 +21,17 @@ def for_devices(
     table: Sequence[Target],
     seen: Seen = lambda name, graph: None,
 ) -> Graph:
-    """What comes after the passes: streams, devices, and what states become."""
+    """What comes after the passes: streams, devices, what states become, and which
+    layers read numbers alone."""
     graph = streamed(graph, streams(asked.stream, graph))
     seen("streamed", graph)
     graph = closed(on_devices(opened(graph), table, asked.place), graph)
     seen("on_devices", graph)
     graph = assigned(graph)
     seen("assigned", graph)
+    if asked.nan == "ignore":
+        graph = of_numbers(graph)
+        seen("of_numbers", graph)
     return graph
 
 

@@ -23,9 +23,9 @@ CRT_EITHER(crt_min_int32, int32_t, a < b)
 CRT_EITHER(crt_max_int32, int32_t, a > b)
 CRT_EITHER(crt_min_int64, int64_t, a < b)
 CRT_EITHER(crt_max_int64, int64_t, a > b)
-/* NaN in `a` gives b, as in LLVM's ordered comparison. */
-CRT_EITHER(crt_min_float32, float, a < b)
-CRT_EITHER(crt_max_float32, float, b < a)
+/* NaN in `a` stays, NaN in b does not count. */
+CRT_EITHER(crt_min_float32, float, !(b < a))
+CRT_EITHER(crt_max_float32, float, !(a < b))
 
 /* Four bytes at any address. */
 CRT_INLINE int32_t crt_load_int32(const void *from)

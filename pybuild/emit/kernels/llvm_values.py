@@ -111,9 +111,9 @@ def operation(printer: Printer, op: str, kind: Type, left: str, right: str) -> s
         return printer.emit(f"{test} {name} {left}, {right}")
     if op in ("min", "max"):
         if is_float:
-            order = (left, right) if op == "min" else (right, left)
+            order = (right, left) if op == "min" else (left, right)
             test = printer.emit(f"fcmp olt {name} {order[0]}, {order[1]}")
-            return printer.emit(f"select i1 {test}, {name} {left}, {name} {right}")
+            return printer.emit(f"select i1 {test}, {name} {right}, {name} {left}")
         short = name.replace("<", "v").replace(" x ", "").strip(">")
         call = f"call {name} @llvm.s{op}.{short}({name} {left}, {name} {right})"
         return printer.emit(call)

@@ -283,14 +283,14 @@ ret {_V} %r""",
     "crt_at_least16": (
         _F,
         f"{_F} %v, float %x",
-        f"{_all('%x', _F)}\n%c = fcmp olt {_F} %all, %v\n"
-        f"%r = select <16 x i1> %c, {_F} %v, {_F} %all\nret {_F} %r",
+        f"{_all('%x', _F)}\n%c = fcmp olt {_F} %v, %all\n"
+        f"%r = select <16 x i1> %c, {_F} %all, {_F} %v\nret {_F} %r",
     ),
     "crt_at_most16": (
         _F,
         f"{_F} %v, float %x",
-        f"{_all('%x', _F)}\n%c = fcmp olt {_F} %v, %all\n"
-        f"%r = select <16 x i1> %c, {_F} %v, {_F} %all\nret {_F} %r",
+        f"{_all('%x', _F)}\n%c = fcmp olt {_F} %all, %v\n"
+        f"%r = select <16 x i1> %c, {_F} %all, {_F} %v\nret {_F} %r",
     ),
     "crt_spread16": (
         _B,

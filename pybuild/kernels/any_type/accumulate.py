@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import Expr, const, i64, load, offset
+from pybuild.ir.loop import Expr, const, equal, i64, load, offset, scalar_type
 from pybuild.kernels.any_type.elements import computed, memory, read, write
-from pybuild.kernels.any_type.expressions import apply
+from pybuild.kernels.any_type.expressions import apply, number_form
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.nan import above, below, ignores, numbers_mark
 from pybuild.kernels.base.operands import Operands, offer, short, whole_operands
 from pybuild.ops.accumulate import REDUCTIONS, start
 from pybuild.ops.index import outer_inner
@@ -32,6 +33,7 @@ class _Walk:
         what = f"{node.op} ({name.replace('_', ' ')}) along an axis"
         order = "line by line" if self.flat else "slab by slab, index by index"
         doc = told(f"{what}, {self.x.dtype.value}", f"{order}; each along the axis")
+        mark += numbers_mark(node)
         self.k = k = Builder(f"{name}_{short(self.x.dtype)}{mark}", doc)
         self.to = k.row("y", 0, memory(self.y.dtype), writable=True)
         self.source = k.row("x", self.operands.numbers[0], memory(self.x.dtype))
@@ -40,7 +42,8 @@ class _Walk:
         self.inner = const(1) if self.flat else k.arg("inner", sizes[2])
 
     def combined(self, a: Expr, b: Expr) -> Expr:
-        return apply(REDUCTIONS[self.node.attrs["fn"]], (a, b), self.kind)
+        name = REDUCTIONS[self.node.attrs["fn"]]
+        return apply(number_form(name, self.node), (a, b), self.kind)
 
     def first(self) -> tuple[Expr, tuple[Packed, ...]]:
         """The start of the accumulation, as a constant of the layer."""
@@ -72,8 +75,8 @@ def reduce(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 def arg_reduce(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for arg_reduce."""
-    greatest, last = node.attrs["fn"] == "max", bool(node.attrs["last"])
-    walk = _Walk(f"arg_{node.attrs['fn']}{'_last' if last else ''}", node, graph)
+    last = "_last" if node.attrs["last"] else ""
+    walk = _Walk(f"arg_{node.attrs['fn']}{last}", node, graph)
     k = walk.k
     with k.loop("i", walk.outer) as i:
         x = k.let("slab", offset(walk.source, i * walk.count * walk.inner))
@@ -83,12 +86,22 @@ def arg_reduce(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             at = k.let("at", const(0))
             with k.loop("n", walk.count, 1) as n:
                 value = k.let("value", read(x, n * walk.inner + j, walk.x.dtype))
-                ahead, behind = (value, best) if greatest else (best, value)
-                with k.when(behind <= ahead if last else behind < ahead):
+                with k.when(_replaces(value, best, node)):
                     k.assign(best, value)
                     k.assign(at, n)
             k.store(y, j, i64(at))
     return [offer(k, walk.operands, cost=_COST * walk.x.size)]
+
+
+def _replaces(value: Expr, best: Expr, node: Node) -> Expr:
+    """Whether a value is the one that is asked for, of it and the best before; NaN
+    always is."""
+    greatest, last = node.attrs["fn"] == "max", bool(node.attrs["last"])
+    if scalar_type(value).is_float and not ignores(node):
+        before = above if greatest else below
+        return equal(before(best, value), 0) if last else before(value, best)
+    ahead, behind = (value, best) if greatest else (best, value)
+    return behind <= ahead if last else behind < ahead
 
 
 def cumulate(node: Node, graph: Graph, target: Target) -> list[Candidate]:

@@ -20,6 +20,7 @@ from pybuild.ir.loop import (
     Var,
     cast,
     const,
+    equal,
     i32,
     load,
     maximum,
@@ -29,6 +30,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.nan import GREATER
 from pybuild.kernels.base.operands import offer, whole_operands
 from pybuild.targets.target import Target
 
@@ -189,9 +191,11 @@ class _Axis:
         span = ends[1] - self.begin
         span = span if centred else maximum(span, const(1.0, FLOAT32))
         self.step = k.let("step", span / cast(self.cells, FLOAT32))
-        high = minimum(maximum(self.step, const(0.0, FLOAT32)), const(32767.0, FLOAT32))
+        # of a step that is NaN one sample, which is NaN: integers are made of numbers
+        high = minimum(maximum(const(0.0, FLOAT32), self.step), const(32767.0, FLOAT32))
         whole = k.let("whole", cast(high, INT32))
-        more = select(cast(whole, FLOAT32) < high, whole + 1, whole)
+        up = cast(whole, FLOAT32) < high
+        more = select(equal(self.step, self.step), select(up, whole + 1, whole), 1)
         self.count = k.let("count", select(samples < 1, more, samples))
 
     def at(self, cell: Expr, sample: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
@@ -204,7 +208,7 @@ class _Axis:
         outside = select(at < const(-1.0, FLOAT32), const(1, BOOL), below)
         last = self.size - 1
         held = k.let("held", minimum(maximum(at, zero), cast(last, FLOAT32)))
-        low = k.let("low", cast(held, INT32))
+        low = k.let("low", cast(maximum(zero, held), INT32))
         rest = k.let("rest", held - cast(low, FLOAT32))
         high = k.let("high", minimum(low + 1, last))
         return outside, [(low, const(1.0, FLOAT32) - rest), (high, rest)]
@@ -229,10 +233,10 @@ def _cell(
                 for a, p in pair
                 for b, q in others
             ]
-            join = (lambda a, b: a + b) if mode == "avg" else maximum
+            join = (lambda a, b: a + b) if mode == "avg" else GREATER
             value = select(outside, zero, functools.reduce(join, taps))
             first = value if mode == "avg" else select(seen < 1, value, total)
-            k.assign(total, total + value if mode == "avg" else maximum(first, value))
+            k.assign(total, total + value if mode == "avg" else GREATER(first, value))
             k.assign(seen, seen + 1)
     if mode == "max":
         return total

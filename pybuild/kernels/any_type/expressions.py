@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pybuild.dtype import DType
+from pybuild.ir.graph import Node
 from pybuild.ir.loop import (
     BOOL,
     INT32,
@@ -28,6 +29,7 @@ from pybuild.ir.loop import (
     select,
 )
 from pybuild.kernels.any_type.elements import wrapping
+from pybuild.kernels.base.nan import ignores
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.epilogues.requantise import AWAY, DOUBLE
 from pybuild.kernels.math import curves, floats
@@ -46,13 +48,19 @@ def apply(name: str, values: Sequence[Expr], result: DType) -> Expr:
     return _intrin(name, kinds, result)(*values)
 
 
+def number_form(name: str, node: Node) -> str:
+    """The function that does for a layer without NaN: of FUNCTIONS, or shorter."""
+    shorter = f"{name}_of_numbers"
+    return shorter if ignores(node) and shorter in OF_NUMBERS else name
+
+
 _LETTERS = ("a", "b", "c")
 
 
 def _intrin(name: str, kinds: tuple[DType, ...], result: DType) -> Intrin:
     """The function as one of C, so that its arguments are computed once."""
     params = tuple(Var(n, t) for n, t in zip(_LETTERS, kinds, strict=False))
-    value = EXPRESSIONS[name](*params)
+    value = (OF_NUMBERS.get(name) or EXPRESSIONS[name])(*params)
     types = "_".join(short(kind) for kind in kinds)
     made = cast(value, result)
     if isinstance(made, Select) and result.bytes < 4 and result is not BOOL:
@@ -213,15 +221,15 @@ def _power(a: Expr, b: Expr) -> Expr:
 
 
 def _minimum(a: Expr, b: Expr) -> Expr:
-    """A number that is none stays."""
+    """The sum of two that have no order is NaN."""
     if scalar_type(a).is_float:
-        return select(a < b, a, select(equal(a, a), b, a))
+        return select(a <= b, a, select(b < a, b, a + b))
     return select(a < b, a, b)
 
 
 def _maximum(a: Expr, b: Expr) -> Expr:
     if scalar_type(a).is_float:
-        return select(b < a, a, select(equal(a, a), b, a))
+        return select(b <= a, a, select(a < b, b, a + b))
     return select(b < a, a, b)
 
 
@@ -328,4 +336,10 @@ EXPRESSIONS: dict[str, Callable[..., Expr]] = {
     "subtract": _subtract,
     "where": lambda a, b, c: select(a, b, c),
     "xor": lambda a, b: select(a, _not(b), b),
+}
+
+# the same of numbers alone
+OF_NUMBERS: dict[str, Callable[..., Expr]] = {
+    "maximum_of_numbers": lambda a, b: select(b < a, a, b),
+    "minimum_of_numbers": lambda a, b: select(a < b, a, b),
 }

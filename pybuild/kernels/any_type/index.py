@@ -27,9 +27,10 @@ from pybuild.ir.loop import (
     select,
 )
 from pybuild.kernels.any_type.elements import computed, memory, read, write
-from pybuild.kernels.any_type.expressions import apply
+from pybuild.kernels.any_type.expressions import apply, number_form
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.nan import above, ignores, numbers_mark
 from pybuild.kernels.base.operands import (
     elementwise_operands,
     offer,
@@ -123,7 +124,7 @@ def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     kind = memory(y.dtype) if joins else element(y)
     inner = y.shape[1]
     mark = f"_{node.attrs['join']}_{short(y.dtype)}" if joins else f"_{short(kind)}"
-    mark += "" if inner == 1 else "_rows"
+    mark += ("" if inner == 1 else "_rows") + numbers_mark(node)
     how = f"joined by {node.attrs['join']}" if joins else "replaced"
     doc = told(
         f"y = x with updates at {indices.dtype.value} indices, {how}; indices outside "
@@ -149,7 +150,11 @@ def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
                     for p, where in ((to, at), (new, j * width + c))
                 )
                 write(
-                    k, to, at, apply(joins, (old, update), computed(y.dtype)), y.dtype
+                    k,
+                    to,
+                    at,
+                    apply(number_form(joins, node), (old, update), computed(y.dtype)),
+                    y.dtype,
                 )
             else:
                 k.store(to, at, load(new, j * width + c))
@@ -167,7 +172,7 @@ def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         f"{x.dtype.value}",
         "line by line; the line is searched once for each result",
     )
-    k = Builder(f"top_{most}_{short(x.dtype)}", doc)
+    k = Builder(f"top_{most}_{short(x.dtype)}{numbers_mark(node)}", doc)
     to = k.row("y", 0, y.dtype, writable=True)
     source = k.row("x", operands.numbers[0], memory(x.dtype))
     outer, count, inner = (
@@ -175,8 +180,12 @@ def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     )
     wanted = k.arg("wanted", y.shape[1])
 
+    whole = not x.dtype.is_float or ignores(node)
+
     def before(a: Expr, b: Expr) -> Expr:
-        return b < a if largest else a < b
+        """NaN counts as the largest."""
+        a, b = (a, b) if largest else (b, a)
+        return b < a if whole else above(a, b)
 
     with k.loop("i", outer) as i:
         rows = k.let("rows", offset(source, i * count * inner))

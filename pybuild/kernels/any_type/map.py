@@ -12,7 +12,7 @@ from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ir.loop import Expr, const, load, offset
 from pybuild.kernels.any_type.elements import computed, memory, read, write
-from pybuild.kernels.any_type.expressions import apply
+from pybuild.kernels.any_type.expressions import apply, number_form
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
@@ -122,7 +122,7 @@ def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         f"y = {name} of elements, {given} to {y.dtype.value}",
         f"{len(axes)} loop{'s' * (len(axes) > 1)}, y forward; operands are broadcast",
     )
-    k = Builder(f"{name}_{kinds}_{form(axes)}", doc)
+    k = Builder(f"{number_form(name, node)}_{kinds}_{form(axes)}", doc)
     seen = raw if name == "bits" else _memory
     pointers = [k.row("y", 0, seen(y), writable=True)]
     for number, tensor in zip(operands.numbers, inputs, strict=True):
@@ -136,7 +136,7 @@ def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             read(p, i, t.dtype)
             for p, i, t in zip(at[1:], index[1:], inputs, strict=True)
         ]
-        made = apply(name, values, computed(y.dtype))
+        made = apply(number_form(name, node), values, computed(y.dtype))
         write(k, at[0], index[0], made, y.dtype)
 
     nest(k, axes, pointers, body)

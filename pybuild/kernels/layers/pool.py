@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from pybuild.dtype import DType
 from pybuild.ir.loop import Expr
 from pybuild.kernels.base.builder import told
@@ -19,7 +17,7 @@ from pybuild.records import dataclass
 UNROLLED = 9  # taps, at most
 SIZES = "windows of any size"
 DIVIDED = "divided by the number of cells, rounded to nearest, ties away from zero"
-LOWEST = float(np.finfo(np.float32).min)
+LOWEST = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,7 @@ class Layer:
     counted  every cell counts, padding too: one divisor for all windows
     rows     whole images in one call; None: the runner hands out rows
     elem     of the tensors
+    numbers  none of the floats is NaN
     """
 
     window: Window
@@ -67,6 +66,7 @@ class Layer:
     counted: bool
     rows: Rows | None = None
     elem: DType = DType.INT8
+    numbers: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -93,6 +93,11 @@ class Layer:
         return self.made.x_zero
 
     @property
+    def begins_with_a_cell(self) -> bool:
+        """Instead of what is less than any."""
+        return self.is_float and not self.average
+
+    @property
     def name(self) -> str:
         w = self.window
         finish = self.limits.key if self.is_float else ""
@@ -103,6 +108,7 @@ class Layer:
                  f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
                  "whole" if self.rows is not None else "",
                  "padded" if w.padded else "",
+                 "numbers" if self.is_float and self.numbers else "",
                  "ragged" if self.varies else "", finish)  # fmt: skip
         return "_".join(p for p in parts if p)
 

@@ -58,7 +58,8 @@ EXP = Intrin(
     (_R * _R * _polynomial(_R, _EXP) + _R + _number(1.0))
     * Bitcast((_N + 127) << const(23), FLOAT32),
     (
-        (_HELD, minimum(maximum(_X, _number(_LEAST)), _number(_MOST))),
+        # a number whatever x is: NaN as a second operand does not count
+        (_HELD, minimum(maximum(_number(_LEAST), _X), _number(_MOST))),
         (_N, i32(_NEAR + select(_HELD < 0.0, _number(-0.5), _number(0.5)))),
         (_TURNS, cast(_N, FLOAT32)),
         (_R, _HELD - _TURNS * _number(_LN2_HIGH) - _TURNS * _number(_LN2_LOW)),

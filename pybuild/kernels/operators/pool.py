@@ -28,6 +28,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, Packed, by_rows, whole
+from pybuild.kernels.base.nan import LEAST, greater, ignores
 from pybuild.kernels.base.operands import Operands, offer
 from pybuild.kernels.base.taps import bind, outside_pixel
 from pybuild.kernels.base.window import Window
@@ -120,7 +121,7 @@ def _by_rows(
         made = _reduction(layer, k, pointer)
         return lambda total: made.end(total, count)
 
-    add = _sum if layer.average else maximum
+    add = _sum if layer.average else _greater(layer)
     tables = _finish_tables(layer)
     return accumulated(layer.name, (x, y), start, add, finish, tables, cost, target)
 
@@ -130,7 +131,8 @@ def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer
     limits = FloatClamp(*clamp_of(node))
     counted = bool(node.attrs.get("count_include_pad", False))
     elem = graph.tensor(node.output).dtype
-    layer = Layer(window, average, limits, None, None, counted, rows, elem)
+    numbers = ignores(node) and not average
+    layer = Layer(window, average, limits, None, None, counted, rows, elem, numbers)
     if elem is FLOAT32:
         return layer
     made = pool_parameters(node, graph)
@@ -177,9 +179,10 @@ def _reduction(layer: Layer, k: Builder, pointer: Expr) -> Reduction:
     """Binds the epilogue of a layer; its tables begin at `pointer`."""
     kind = FLOAT32 if layer.is_float else INT32
     if not layer.average:
-        lowest = const(LOWEST if layer.is_float else layer.elem.low, kind)
+        lowest = LEAST if layer.is_float else const(layer.elem.low, kind)
         end = _clamped(k, layer, pointer)
-        return Reduction(lambda n: lowest, maximum, lambda total, n: end(total))
+        add = _greater(layer)
+        return Reduction(lambda n: lowest, add, lambda total, n: end(total))
     if layer.rule is None:
         divide = _divided if not layer.is_float else _quotient
         end = _clamped(k, layer, pointer)
@@ -198,6 +201,10 @@ def _clamped(k: Builder, layer: Layer, pointer: Expr) -> Callable[[Expr], Expr]:
         return lambda value: limits.apply(value, 0)
     low, high = k.arg("low", layer.made.low), k.arg("high", layer.made.high)
     return lambda value: cast(CLAMP(value, low, high), layer.elem)
+
+
+def _greater(layer: Layer) -> Callable[[Expr, Expr], Expr]:
+    return greater(layer.numbers) if layer.is_float else maximum
 
 
 def _sum(total: Expr, value: Expr) -> Expr:
@@ -238,9 +245,11 @@ class _Unrolled:
             pixels = self.pixels.all(k, rows, ox)
             to = k.let("to", offset(self.y, ox * self.pixels.channels))
             start = reduction.start(cells)
+            from_cell = self.layer.begins_with_a_cell
             with k.loop("c", self.pixels.channels) as c:
-                total = k.let("total", start)
-                for pixel in pixels:
+                begin = load(pixels[0], c) if from_cell else start
+                total = k.let("total", begin)
+                for pixel in pixels[from_cell:]:
                     value = cast(load(pixel, c), self.total)
                     k.assign(total, reduction.add(total, value))
                 k.store(to, c, reduction.end(total, cells))

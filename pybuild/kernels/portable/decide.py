@@ -80,12 +80,19 @@ class _Choice:
     def best(self, least: Expr) -> Var:
         k = self.k
         best, most = k.let("best", const(0)), k.let("most", self.score(0))
+        self.numbers = k.let("numbers", 1) if self.wide is FLOAT32 else None
         with k.loop("c", self.size) as c:
             score = k.let("score", self.score(c))
             with k.when(score > most):
                 k.assign(most, score)
                 k.assign(best, c)
-        found = k.let("found", select(most >= least, best, const(NONE)))
+            if self.numbers is not None:
+                with k.when(equal(equal(score, score), 0)):
+                    k.assign(self.numbers, 0)
+        reached = most >= least
+        if self.numbers is not None:
+            reached = reached & (self.numbers > 0)
+        found = k.let("found", select(reached, best, const(NONE)))
         for index, ignored in enumerate(self.w.node.attrs["ignore"]):
             with k.when(equal(best, k.arg(f"ignore{index}", ignored))):
                 k.assign(found, NONE)
@@ -106,7 +113,9 @@ def hysteresis(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     k = c.k
     held = k.let("held", i32(load(c.w.x(1, "kept"))))
     found = c.best(c.limit("high"))
-    known = k.let("known", (held >= 0) & (held < c.size))
+    known = k.let("there", (held >= 0) & (held < c.size))
+    if c.numbers is not None:
+        known = known & (c.numbers > 0)
     with k.when(known & (found < 0)):
         lasts = k.let("lasts", c.score(held) >= c.limit("low"), BOOL)
         k.assign(found, select(lasts, held, const(NONE)))

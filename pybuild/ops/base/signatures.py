@@ -104,8 +104,10 @@ _KERNEL = {"kernel": _ints(2, 1)}
 _SIMULATED = {"simulated": _FLAG}
 _WEIGHTS = (1, 2)
 
-# what passes add to any node: a rounding rule; the channels left of the output
-_OF_PASSES = {"rounding": _ROUNDING, "channels": _INTS}
+IGNORE_NAN = "ignore_nan"
+# what passes add to any node: a rounding rule; the channels left of the output; that no
+# number is NaN
+_OF_PASSES = {"rounding": _ROUNDING, "channels": _INTS, IGNORE_NAN: _FLAG}
 
 SIGNATURES: dict[str, Signature] = {
     "conv2d": Signature(2, 3, {}, {**_CONV, "groups": _COUNT}, _WEIGHTS),
@@ -231,7 +233,7 @@ def misfits(node: Node) -> list[str]:
     for name in sorted(node.attrs):
         kind, value = known.get(name), node.attrs[name]
         if kind is None:
-            allowed = ", ".join(sorted(known.keys() - {"channels"}))
+            allowed = ", ".join(sorted(known.keys() - {"channels", IGNORE_NAN}))
             found.append(f"has an attribute '{name}'; known are {allowed}")
         elif not kind.fits(value):
             found.append(f"'{name}' is {value!r}, it must be {kind.text}")
