@@ -170,7 +170,8 @@ def own_samples(args: argparse.Namespace, library: pybuild.Library) -> Samples |
     graph = library.plan.graph
     graph = library.of_window() if graph.windows else graph
     labels = getattr(args, "labels", None)
-    return samples_of(graph, args.data, Path(labels) if labels else None)
+    path = Path(labels) if labels else None
+    return samples_of(graph, args.data, path, finite=False)
 
 
 def check(

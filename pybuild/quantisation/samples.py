@@ -39,11 +39,13 @@ def samples_of(
     data: Any,
     labels: Array | Path | None = None,
     where: str = "calibration data",
+    finite: bool = True,
 ) -> Samples:
     """Arrays by name, that of an only input, or of a file or folder: params/data.py.
 
     labels  in place of those of the data, or a file of them
     where   what arrays are called in messages
+    finite  floats that are infinite or NaN are refused
     Errors  BuildError with everything that is wrong
     """
     if isinstance(data, str | os.PathLike):
@@ -55,7 +57,7 @@ def samples_of(
         labels = read_labels(labels)
     if labels is not None:
         arrays[LABELS] = labels
-    return read_samples(graph, arrays, where)
+    return read_samples(graph, arrays, where, finite)
 
 
 def _by_name(graph: Graph, data: Any) -> Mapping[str, Array]:
@@ -74,7 +76,9 @@ def _by_name(graph: Graph, data: Any) -> Mapping[str, Array]:
     return {graph.inputs[0]: np.asarray(data)}
 
 
-def read_samples(graph: Graph, data: Mapping[str, Array], where: str) -> Samples:
+def read_samples(
+    graph: Graph, data: Mapping[str, Array], where: str, finite: bool = True
+) -> Samples:
     """Arrays of a file or of a caller, as the inputs of a graph.
 
     data    by input name: [N, *shape], or [N, *shape[1:]] for inputs of batch 1, or
@@ -91,7 +95,7 @@ def read_samples(graph: Graph, data: Mapping[str, Array], where: str) -> Samples
     inputs: dict[str, Array] = {}
     for name in graph.inputs:
         if name in data:
-            wrong = _fitted(where, graph.tensor(name), data[name], inputs)
+            wrong = _fitted(where, graph.tensor(name), data[name], inputs, finite)
             found += [wrong] if wrong else []
     counts = {name: len(value) for name, value in inputs.items()}
     labels = data.get(LABELS) if LABELS not in names else None
@@ -118,7 +122,7 @@ def _wanted(tensor: Tensor) -> str:
 
 
 def _fitted(
-    where: str, tensor: Tensor, value: Array, inputs: dict[str, Array]
+    where: str, tensor: Tensor, value: Array, inputs: dict[str, Array], finite: bool
 ) -> Problem | None:
     """Puts the array among `inputs` in the input's type, or says what is wrong."""
     wanted = tensor.shape
@@ -134,12 +138,14 @@ def _fitted(
         return Problem(where, what, hint)
     if not len(value):
         return Problem(where, f"{what}: no samples", hint)
-    if tensor.quant is not None and value.dtype.kind == "f" and _finite(value):
+    takes = not finite or bool(np.isfinite(value).all())
+    if tensor.quant is not None and value.dtype.kind == "f" and takes:
         value = quantized(value.astype(np.float64), tensor, "even")
     with np.errstate(over="ignore", invalid="ignore"):
         made = value.astype(tensor.dtype.numpy)
     inputs[tensor.name] = made
-    bad = ~np.isfinite(value) | ~np.isfinite(made)
+    # one that has become infinite, or any
+    bad = ~np.isfinite(made) & np.isfinite(value) | (~np.isfinite(value) & finite)
     if bad.any():
         wrong = "are infinite or no numbers"
     else:
@@ -149,10 +155,6 @@ def _fitted(
         what = f"'{tensor.name}' holds {np.count_nonzero(bad)} values that {wrong}"
         return Problem(where, what, f"the first is in sample {np.argwhere(bad)[0][0]}")
     return None
-
-
-def _finite(value: Array) -> bool:
-    return bool(np.isfinite(value).all())
 
 
 def _check_labels(where: str, labels: Array, graph: Graph) -> list[Problem]:

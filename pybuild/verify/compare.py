@@ -143,23 +143,29 @@ def distance(have: Array, want: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def ranges(graph: Graph, values: Iterable[Values]) -> dict[str, float]:
-    """Of every float tensor over all value sets; never 0. What is a share of a
-    whole by its meaning has at least its own range, however little of it was seen.
+    """Of what is finite in every float tensor over all value sets; never 0. What is a
+    share of a whole by its meaning has at least its own range, however little of it
+    was seen.
     """
     lows: dict[str, float] = {}
     highs: dict[str, float] = {}
     for one in values:
         for name, value in one.items():
             if value.dtype == np.float32 and value.size:
-                lows[name] = min(lows.get(name, np.inf), float(value.min()))
-                highs[name] = max(highs.get(name, -np.inf), float(value.max()))
+                known = value[np.isfinite(value)]
+                low, high = lows.get(name, np.inf), highs.get(name, -np.inf)
+                lows[name] = min(low, float(known.min(initial=np.inf)))
+                highs[name] = max(high, float(known.max(initial=-np.inf)))
     makers = graph.producers()
     spans = {}
     for name, low in lows.items():
         maker = makers.get(name)
         least = _SPANS.get(maker.op, 0.0) if maker is not None else 0.0
-        span = max(highs[name] - low, least)
-        spans[name] = span or max(abs(highs[name]), 1e-30)
+        high = max(highs[name], low)
+        if not np.isfinite(low):  # of no number that is finite
+            low = high = 0.0
+        span = max(high - low, least)
+        spans[name] = span or max(abs(high), 1e-30)
     return spans
 
 

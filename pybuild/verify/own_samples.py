@@ -33,9 +33,9 @@ def given_samples(library: Library, data: Any, labels: Labels | None) -> Samples
     graph = library.plan.graph
     graph = library.of_window() if graph.windows else graph
     if isinstance(labels, str | os.PathLike):
-        return samples_of(graph, data, Path(labels), "data")
+        return samples_of(graph, data, Path(labels), "data", finite=False)
     known = None if labels is None else np.asarray(labels)
-    return samples_of(graph, data, known, "data")
+    return samples_of(graph, data, known, "data", finite=False)
 
 
 def file_of(model: Origin) -> Path | None:
