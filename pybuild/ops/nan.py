@@ -11,6 +11,7 @@ WHOLE = "has no floats"
 CHOSEN = "one of its operands is handed on; the other one may be NaN"
 COMPARES = "NaN is less than nothing, greater than nothing and equal to nothing"
 INSIDE = "as the operators of its body"
+BY_FUNCTION = "as FUNCTION_RULES says of its function"
 
 # operator of the Graph IR -> what it does
 RULES: dict[str, str] = {
@@ -39,7 +40,7 @@ RULES: dict[str, str] = {
     "dequantize": WHOLE,
     "copy": MOVES,
     "assign": MOVES,
-    "map": "by its function",
+    "map": BY_FUNCTION,
     "reduce": PROPAGATES,
     "arg_reduce": "the place of the first NaN (or the last), if there is one",
     "cumulate": PROPAGATES,

@@ -45,6 +45,7 @@ PROGRAMS = (
     "test_push.c",
     "test_state.c",
     "test_verify.c",
+    "test_finite.c",
 )
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
 

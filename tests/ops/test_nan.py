@@ -23,11 +23,20 @@ from pybuild.model import Model
 from pybuild.ops import OPERATORS
 from pybuild.ops.interpret import interpret
 from pybuild.ops.map import FUNCTIONS
-from pybuild.ops.nan import FUNCTION_RULES, PROPAGATES, RULES, rule_of
+from pybuild.ops.nan import (
+    BY_FUNCTION,
+    FUNCTION_RULES,
+    INSIDE,
+    MOVES,
+    PROPAGATES,
+    RULES,
+    WHOLE,
+    rule_of,
+)
 from tests.conftest import made_once
 from tests.ops.cases import cases
 from tests.ops.test_general import TRAPS, _ones
-from tests.toolchains import STRICT, require
+from tests.toolchains import ROOT, STRICT, require
 
 NAN = np.float32(np.nan)
 FAR = (1e30, -1e30, 0.25)
@@ -158,6 +167,10 @@ def test_every_operator_and_function_has_a_rule() -> None:
     where = "a line in pybuild/ops/nan.py, and what users see in docs/nan.md"
     assert RULES.keys() == OPERATORS.keys(), where
     assert FUNCTION_RULES.keys() <= FUNCTIONS.keys(), where
+    page = (ROOT / "docs" / "nan.md").read_text()
+    usual = {PROPAGATES, MOVES, WHOLE, INSIDE, BY_FUNCTION, "true", "false"}
+    for rule in {PROPAGATES, *RULES.values(), *FUNCTION_RULES.values()} - usual:
+        assert rule in page, rule
 
 
 @pytest.mark.parametrize("back_end", ["llvm", "c"])
