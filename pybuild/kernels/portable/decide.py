@@ -113,7 +113,7 @@ def hysteresis(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     k = c.k
     held = k.let("held", i32(load(c.w.x(1, "kept"))))
     found = c.best(c.limit("high"))
-    known = k.let("there", (held >= 0) & (held < c.size))
+    known: Expr = k.let("known", (held >= 0) & (held < c.size))
     if c.numbers is not None:
         known = known & (c.numbers > 0)
     with k.when(known & (found < 0)):
