@@ -19,7 +19,6 @@ _ROUNDING = (
 _COMPARING = {
     "max_pool2d": ("",),
     "top_k": ("",),
-    "arg_reduce": ("min", "max"),
     "reduce": ("min", "max"),
     "scatter": ("min", "max"),
     "map": ("minimum", "maximum"),

@@ -10,7 +10,7 @@ from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply, number_form
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.nan import above, below, ignores, numbers_mark
+from pybuild.kernels.base.nan import above, below, numbers_mark
 from pybuild.kernels.base.operands import Operands, offer, short, whole_operands
 from pybuild.ops.accumulate import REDUCTIONS, start
 from pybuild.ops.index import outer_inner
@@ -97,7 +97,7 @@ def _replaces(value: Expr, best: Expr, node: Node) -> Expr:
     """Whether a value is the one that is asked for, of it and the best before; NaN
     always is."""
     greatest, last = node.attrs["fn"] == "max", bool(node.attrs["last"])
-    if scalar_type(value).is_float and not ignores(node):
+    if scalar_type(value).is_float:
         before = above if greatest else below
         return equal(before(best, value), 0) if last else before(value, best)
     ahead, behind = (value, best) if greatest else (best, value)

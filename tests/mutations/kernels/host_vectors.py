@@ -72,8 +72,8 @@ HOST_VECTORS = (
     (
         "the greatest value of a float",
         "pybuild/emit/kernels/llvm_wide.py",
-        "%c = fcmp olt {_F} %v, %all",
         "%c = fcmp olt {_F} %all, %v",
+        "%c = fcmp olt {_F} %v, %all",
         _FLOATS,
     ),
 )
