@@ -1,4 +1,4 @@
-"""What is no number: every operator does what ops/nan.py says, and numpy, LLVM and C
+"""What is no number: every operator does what ops/base/nan.py says, and numpy, LLVM and C
 (gcc, strict warnings, traps on undefined behaviour) do the same.
 """
 
@@ -23,7 +23,7 @@ from pybuild.model import Model
 from pybuild.ops import OPERATORS
 from pybuild.ops.interpret import interpret
 from pybuild.ops.map import FUNCTIONS
-from pybuild.ops.nan import (
+from pybuild.ops.base.nan import (
     BY_FUNCTION,
     FUNCTION_RULES,
     INSIDE,
@@ -174,7 +174,7 @@ def _compile(folder: Path) -> None:
 
 
 def test_every_operator_and_function_has_a_rule() -> None:
-    where = "a line in pybuild/ops/nan.py, and what users see in docs/nan.md"
+    where = "a line in pybuild/ops/base/nan.py, and what users see in docs/nan.md"
     assert RULES.keys() == OPERATORS.keys(), where
     assert FUNCTION_RULES.keys() <= FUNCTIONS.keys(), where
     page = (ROOT / "docs" / "nan.md").read_text()
