@@ -1,4 +1,4 @@
-"""What is no number: every operator does what ops/base/nan.py says, and numpy, LLVM and C
+"""What is no number: every operator does what ops/base/nan.py says; numpy, LLVM and C
 (gcc, strict warnings, traps on undefined behaviour) do the same.
 """
 
@@ -21,8 +21,6 @@ from pybuild.ir.graph import Graph, Node, Tensor, verify
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops import OPERATORS
-from pybuild.ops.interpret import interpret
-from pybuild.ops.map import FUNCTIONS
 from pybuild.ops.base.nan import (
     BY_FUNCTION,
     FUNCTION_RULES,
@@ -33,6 +31,8 @@ from pybuild.ops.base.nan import (
     WHOLE,
     rule_of,
 )
+from pybuild.ops.interpret import interpret
+from pybuild.ops.map import FUNCTIONS
 from tests.conftest import made_once
 from tests.ops.cases import cases
 from tests.ops.test_general import TRAPS, _ones
