@@ -17,6 +17,8 @@ from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     INT64,
+    UINT32,
+    UINT64,
     Bitcast,
     Const,
     Expr,
@@ -34,12 +36,14 @@ Lets = list[tuple[Var, Expr]]
 class Real:
     """What differs between float32 and float64.
 
-    short  name in C; bits, fraction: of the format; terms: of each series
+    short  name in C; whole, bits: integers of its width; fraction: bits of the format;
+    terms: of each series
     """
 
     def __init__(self, dtype: DType) -> None:
         single = dtype is FLOAT32
         self.dtype, self.whole = dtype, INT32 if single else INT64
+        self.bits = UINT32 if single else UINT64
         self.short = "f32" if single else "f64"
         self.fraction, self.bias = (23, 127) if single else (52, 1023)
         self.exp_terms, self.log_terms = (8, 6) if single else (14, 13)
@@ -54,6 +58,17 @@ class Real:
 
     def integer(self, value: int) -> Const:
         return const(value, self.whole)
+
+    @property
+    def rounding(self) -> Const:
+        """What a number is rounded by when this is added: its last bits are of whole
+        numbers then. No conversion, so that NaN and infinity do no harm."""
+        return self.number(1.5 * 2.0**self.fraction)
+
+    def rounded(self, moved: Expr) -> Expr:
+        """The integer that was rounded to, of a number with `rounding` added."""
+        start = (self.bias + self.fraction << 1 | 1) << (self.fraction - 1)
+        return cast(Bitcast(moved, self.bits) - const(start, self.bits), self.whole)
 
     def var(self, name: str) -> Var:
         return Var(name, self.dtype)
@@ -100,37 +115,31 @@ def made(
     return Intrin(names, given, result, tuple(lets), doc=doc)
 
 
-def nearest(r: Real, x: Expr) -> Expr:
-    """The nearest integer of a number that an integer of its width holds."""
-    half = select(x < 0.0, r.number(-0.5), r.number(0.5))
-    return cast(x + half, r.whole)
-
-
 @functools.cache
 def exp(dtype: DType) -> Intrin:
     """2^n * exp(s), |s| <= ln(2) / 2; 2^n as two factors, so that it may be tiny."""
     r = real(dtype)
-    x, held, turns, s = (r.var(n) for n in ("x", "held", "turns", "s"))
+    x, moved, turns, s = (r.var(n) for n in ("x", "moved", "turns", "s"))
     n, half = Var("n", r.whole), Var("half", r.whole)
-    low, high = (-104.0, 88.8) if dtype is FLOAT32 else (-746.0, 709.8)
     first, second = r.parts(math.log(2), 2)
     series = [1 / math.factorial(k) for k in range(r.exp_terms)]
-    shift = r.integer(r.fraction)
 
-    def power(bits: Expr) -> Expr:
-        return Bitcast((bits + r.bias) << shift, dtype)
+    def power(count: Expr) -> Expr:
+        exponent = cast(count, r.bits) + const(r.bias, r.bits)
+        return Bitcast(exponent << const(r.fraction, r.bits), dtype)
 
     lets: Lets = [
-        (held, select(x < low, r.number(low), select(x > high, r.number(high), x))),
-        (n, nearest(r, select(equal(x, x), held, 0.0) * r.number(math.log2(math.e)))),
-        (turns, cast(n, dtype)),
-        (s, held - turns * r.number(first) - turns * r.number(second)),
-        (half, n / 2),
+        (moved, x * r.number(math.log2(math.e)) + r.rounding),
+        (turns, moved - r.rounding),
+        (n, r.rounded(moved)),
+        (s, x - turns * r.number(first) - turns * r.number(second)),
+        (half, n >> r.integer(1)),
     ]
     value = polynomial(r, s, series) * power(half) * power(n - half)
-    limits = (88.72283, -103.97) if dtype is FLOAT32 else (709.782712893384, -745.13)
-    ended = select(x > limits[0], r.infinity, select(x < limits[1], 0.0, value))
-    return made(r, "exp", lets, select(equal(x, x), ended, x))
+    least, most = (-103.97284, 88.722839) if dtype is FLOAT32 else (
+        -745.1332191019412, 709.782712893384)  # fmt: skip
+    ended = select(x > most, r.infinity, value)
+    return made(r, "exp", lets, select(x < least, 0.0, ended))
 
 
 @functools.cache
@@ -242,15 +251,19 @@ def power(dtype: DType) -> Intrin:
     """exp(y * log|x|); the sign of x for odd y, no number for broken ones."""
     r = real(dtype)
     x, y, size, plain = (r.var(n) for n in ("x", "y", "size", "plain"))
-    whole, odd = r.var("whole"), r.var("odd")
+    whole, odd, signed = r.var("whole"), r.var("odd"), r.var("signed")
+    usual = exp(dtype)(y * log(dtype)(size))
+    minus = Bitcast(x, r.whole) < r.integer(0)
     lets: Lets = [
         (size, select(x < 0.0, 0.0 - x, x)),
-        (plain, exp(dtype)(y * log(dtype)(size))),
+        (plain, select(equal(size, 1.0), 1.0, usual)),
         (whole, truncate(dtype)(y)),
         (odd, y - truncate(dtype)(y * 0.5) * 2.0),
+        # of infinity, which counts as even, that is no number
+        (signed, select(equal(odd * odd, 1.0), 0.0 - plain, plain)),
     ]
-    minus = select(equal(odd, 0.0), plain, 0.0 - plain)
-    below = select(equal(whole, y), minus, r.nan)
-    value = select(x < 0.0, below, plain)
+    broken = select(x < 0.0, select(equal(whole, y), signed, r.nan), signed)
+    value = select(equal(y, y), select(minus, broken, plain), y)
+    value = select(equal(x, x), value, x)
     value = select(equal(y, 0.0), 1.0, select(equal(x, 1.0), 1.0, value))
     return made(r, "power", lets, value, (y,))
