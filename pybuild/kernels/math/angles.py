@@ -19,7 +19,6 @@ from pybuild.ir.loop import (
     INT32,
     UINT32,
     UINT64,
-    Bitcast,
     Expr,
     Intrin,
     Var,
@@ -32,7 +31,7 @@ from pybuild.ir.loop import (
     select,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.math.floats import Lets, Real, made, polynomial, real
+from pybuild.kernels.math.floats import Lets, Real, made, parts, polynomial, real
 
 ANGLES = ("cos", "sin", "tan")
 # |x| up to which what is left is right to its last bits; and to 2^-32
@@ -65,19 +64,10 @@ def quarters_table() -> Array:
     return np.asarray(words, np.uint32)
 
 
-def _parts(r: Real, bits: int) -> list[float]:
-    """pi / 2 as a sum whose first terms have few bits, so that n times each is exact.
-
-    What a term leaves is right to 75 bits, by the integers above.
-    """
+def _parts(bits: int) -> list[float]:
+    """pi / 2 as a sum whose first three terms have few bits."""
     digits = 120
-    left = (1 << 2 * digits) // _two_over_pi(digits)  # pi / 2 * 2^digits
-    found = []
-    for _ in range(3):
-        drop = left.bit_length() - bits
-        found.append(math.ldexp((left >> drop) << drop, -digits))
-        left -= (left >> drop) << drop
-    return [*found, math.ldexp(left, -digits)]
+    return parts((1 << 2 * digits) // _two_over_pi(digits), digits, bits, 4)
 
 
 def reduced(r: Real, x: Expr, near: bool) -> tuple[Lets, Expr, Expr]:
@@ -89,14 +79,14 @@ def reduced(r: Real, x: Expr, near: bool) -> tuple[Lets, Expr, Expr]:
     bits = (13 if near else 8) if single else 20
     moved, turns, left = r.var("moved"), r.var("turns"), r.var("left")
     rest: Expr = x
-    for part in _parts(r, bits):
+    for part in _parts(bits):
         rest = rest - turns * r.number(part)
     lets: Lets = [
         (moved, x * r.number(2 / math.pi) + r.rounding),
         (turns, moved - r.rounding),
         (left, rest),
     ]
-    return lets, left, Bitcast(moved, r.bits)
+    return lets, left, r.as_bits(moved)
 
 
 @functools.cache
@@ -141,7 +131,7 @@ def far(k: Builder, x: Expr, table: Expr, left: Var, quarters: Var) -> None:
     above makes a multiple of four quarters. Of m times them the upper 64 bits are kept,
     two of them quarters.
     """
-    bits = k.let("bits", Bitcast(x, UINT32))
+    bits = k.let("bits", real(FLOAT32).as_bits(x))
     exponent = cast((bits >> _word(23)) & _word(255), INT32)
     start = k.let("start", maximum(exponent - _FIRST, 0))
     word = k.let("word", minimum(start >> 5, _WORDS - 4))
@@ -162,7 +152,7 @@ def far(k: Builder, x: Expr, table: Expr, left: Var, quarters: Var) -> None:
     high = cast(cast(size >> _long(32), UINT32), FLOAT32)
     low = cast(cast(size, UINT32), FLOAT32) * real(FLOAT32).number(2.0**-32)
     angle_ = k.let("angle", (high + low) * real(FLOAT32).number(math.pi * 2.0**-31))
-    angle_ = k.let("signed", select(below, 0.0 - angle_, angle_))
+    angle_ = k.let("facing", select(below, 0.0 - angle_, angle_))
     turned = cast(up, UINT32)
     k.assign(left, select(x < 0.0, 0.0 - angle_, angle_))
     k.assign(quarters, select(x < 0.0, _word(0) - turned, turned))

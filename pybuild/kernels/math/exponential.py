@@ -12,12 +12,14 @@ import numpy as np
 
 from pybuild.ir.loop import (
     FLOAT32,
+    INT32,
     UINT32,
     Bitcast,
     Const,
     Expr,
     Intrin,
     Var,
+    cast,
     const,
     select,
 )
@@ -47,13 +49,14 @@ _LEAST, _MOST = -87.0, 88.72283935546875
 _EXP = (0.49999994, 0.1666652, 0.041668393, 0.008368781, 0.0013814467)
 # n + 1.5 * 2^23 has n in its last bits: no conversion, so that any x will do
 _ROUNDING = 1.5 * 2.0**23
-_ENDLESS = Bitcast(const(0x7F800000, UINT32), FLOAT32)
+_ENDLESS = Bitcast(const(0x7F800000), FLOAT32)
 
 _MOVED, _TURNS, _R = (Var(n, FLOAT32) for n in ("moved", "turns", "r"))
 _POWER = Var("power", UINT32)
 _VALUE = _R * _R * _polynomial(_R, _EXP) + _R + _number(1.0)
 # half of it, as 2^128 is no number
-_HALF = Bitcast((_POWER + const(126, UINT32)) << const(23, UINT32), FLOAT32)
+_SHIFTED = (_POWER + const(126, UINT32)) << const(23, UINT32)
+_HALF = Bitcast(cast(_SHIFTED, INT32), FLOAT32)
 EXP = Intrin(
     "crt_exp",
     (_X,),
@@ -65,7 +68,7 @@ EXP = Intrin(
     (
         (_MOVED, _X * _number(math.log2(math.e)) + _number(_ROUNDING)),
         (_TURNS, _MOVED - _number(_ROUNDING)),
-        (_POWER, Bitcast(_MOVED, UINT32)),
+        (_POWER, cast(Bitcast(_MOVED, INT32), UINT32)),
         (_R, _X - _TURNS * _number(_LN2_HIGH) - _TURNS * _number(_LN2_LOW)),
     ),
     doc="exp(x) = 2^n * exp(r), exp(r) by a polynomial; 0 below -87.",

@@ -68,19 +68,16 @@ class Real:
     def rounded(self, moved: Expr) -> Expr:
         """The integer that was rounded to, of a number with `rounding` added."""
         start = (self.bias + self.fraction << 1 | 1) << (self.fraction - 1)
-        return cast(Bitcast(moved, self.bits) - const(start, self.bits), self.whole)
+        return cast(self.as_bits(moved) - const(start, self.bits), self.whole)
+
+    def as_bits(self, x: Expr) -> Expr:
+        return cast(Bitcast(x, self.whole), self.bits)
+
+    def from_bits(self, bits: Expr) -> Expr:
+        return Bitcast(cast(bits, self.whole), self.dtype)
 
     def var(self, name: str) -> Var:
         return Var(name, self.dtype)
-
-    def parts(self, value: float, count: int) -> list[float]:
-        """A number as a sum whose first terms have few bits."""
-        found = []
-        for _ in range(count - 1):
-            scale = 2.0 ** (self.first_bits - math.frexp(value)[1])
-            found.append(math.floor(value * scale) / scale)
-            value -= found[-1]
-        return [*found, value]
 
     @property
     def infinity(self) -> Expr:
@@ -97,6 +94,36 @@ class Real:
 @functools.cache
 def real(dtype: DType) -> Real:
     return Real(dtype)
+
+
+def parts(value: int, digits: int, bits: int, count: int) -> list[float]:
+    """value / 2^digits as a sum whose first terms have few bits, so that whole numbers
+    times each are exact."""
+    found = []
+    for _ in range(count - 1):
+        drop = value.bit_length() - bits
+        found.append(math.ldexp((value >> drop) << drop, -digits))
+        value -= (value >> drop) << drop
+    return [*found, math.ldexp(value, -digits)]
+
+
+_DIGITS = 120
+
+
+@functools.cache
+def _log_2() -> int:
+    """ln(2) * 2^120, as 2 * atanh(1 / 3)"""
+    terms = (2 << _DIGITS) // 3
+    total = 0
+    for k in range(_DIGITS):
+        total += terms // (2 * k + 1)
+        terms //= 9
+    return total
+
+
+def log_2(r: Real) -> list[float]:
+    """ln(2) in two parts, the first of few bits."""
+    return parts(_log_2(), _DIGITS, r.first_bits, 2)
 
 
 def polynomial(r: Real, x: Expr, coefficients: Sequence[float]) -> Expr:
@@ -121,12 +148,12 @@ def exp(dtype: DType) -> Intrin:
     r = real(dtype)
     x, moved, turns, s = (r.var(n) for n in ("x", "moved", "turns", "s"))
     n, half = Var("n", r.whole), Var("half", r.whole)
-    first, second = r.parts(math.log(2), 2)
+    first, second = log_2(r)
     series = [1 / math.factorial(k) for k in range(r.exp_terms)]
 
     def power(count: Expr) -> Expr:
         exponent = cast(count, r.bits) + const(r.bias, r.bits)
-        return Bitcast(exponent << const(r.fraction, r.bits), dtype)
+        return r.from_bits(exponent << const(r.fraction, r.bits))
 
     lets: Lets = [
         (moved, x * r.number(math.log2(math.e)) + r.rounding),
@@ -155,7 +182,7 @@ def log(dtype: DType) -> Intrin:
     root = int(np.asarray(math.sqrt(0.5), dtype.numpy).view(r.whole.numpy))
     least = 2.0 ** (1 - r.bias)
     lift = 2.0 ** (r.fraction + 1)
-    first, second = r.parts(math.log(2), 2)
+    first, second = log_2(r)
     series = [1 / (2 * k + 1) for k in range(1, r.log_terms)]
     lets: Lets = [
         (tiny, select(x < least, r.integer(r.fraction + 1), r.integer(0))),
