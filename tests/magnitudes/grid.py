@@ -69,16 +69,15 @@ def excess(found: Array, true: Any, bound: Bound) -> tuple[Array, Array]:
     """
     kind = found.dtype
     with np.errstate(all="ignore"):
-        near = np.asarray(true, np.float64).astype(kind)
-        size = np.abs(near.astype(np.float64))
-        step = np.spacing(np.minimum(np.abs(near), np.finfo(kind).max)).astype(np.float64)
-        apart = np.abs(found.astype(np.float64) - np.asarray(true, np.float64))
-        held = np.isfinite(found) & np.isfinite(near)
+        real = np.asarray(true, np.float64)
+        near = real.astype(kind)
+        most = np.finfo(kind).max
+        step = np.spacing(np.minimum(np.abs(near), most)).astype(np.float64)
+        apart = np.abs(found.astype(np.float64) - real)
+        alike = (np.isnan(found) & np.isnan(near)) | (found == near)
+        steps = np.where(alike & ~np.isfinite(near), 0.0, apart / step)
         # next to infinity: the greatest number is as near
-        edge = np.isinf(near) != np.isinf(found)
-        most = float(np.finfo(kind).max)
-        last = np.abs(np.abs(true) - most) <= bound.ulps * np.spacing(kind.type(most))
-    alike = (np.isnan(found) & np.isnan(near)) | (found == near)
-    steps = np.where(held, apart / step, np.where(alike, 0.0, np.inf))
-    wrong = ~alike & ~(held & ((steps <= bound.ulps + 0.5) | (apart <= bound.least)))
-    return wrong & ~(edge & last & (np.sign(found) == np.sign(near))), steps
+        last = np.abs(np.abs(real) - float(most)) <= bound.ulps * np.spacing(most)
+    close = (steps <= bound.ulps + 0.5) | (apart <= bound.least)
+    ended = last & (np.isinf(near) | np.isinf(found)) & (np.sign(found) == np.sign(near))
+    return ~(alike | close | ended), steps

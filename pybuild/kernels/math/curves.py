@@ -26,6 +26,7 @@ from pybuild.kernels.math.floats import (
     polynomial,
     real,
     sqrt,
+    usual_log,
 )
 
 
@@ -204,15 +205,16 @@ def log1p(dtype: DType) -> Intrin:
 
 
 def _area(dtype: DType, x: Var, lets: Lets, y: Expr) -> tuple[Lets, Expr]:
-    """log(2 * x) of large x, else log1p(y): squares of those are no numbers."""
+    """log(2 * x) of large x, else log1p(y), y from 0 on: squares of large ones are no
+    numbers."""
     r = real(dtype)
     large, w, part = 2.0 ** (r.fraction // 2 + 2), r.var("w"), r.var("y")
-    lets = [*lets, (part, y), (w, select(x > large, x, part + 1.0))]
-    whole = log(dtype)(w)
     grown = r.var("grown")
-    lets.append((grown, whole))
-    found = select(equal(w, 1.0), part, grown * (part / (w - 1.0)))
-    return lets, select(x > large, grown + r.number(math.log(2)), found)
+    lets = [*lets, (part, y), (w, select(x > large, x, part + 1.0))]
+    lets.append((grown, usual_log(dtype)(w)))
+    small = select(equal(w, 1.0), part, grown * (part / (w - 1.0)))
+    ended = select(x < r.infinity, grown + r.number(math.log(2)), x)
+    return lets, select(x > large, ended, small)
 
 
 @functools.cache
@@ -242,11 +244,16 @@ def acosh(dtype: DType) -> Intrin:
 def atanh(dtype: DType) -> Intrin:
     """log1p(2|x| / (1 - |x|)) / 2, with the sign of x; infinity at 1."""
     r = real(dtype)
-    x, size, value = r.var("x"), r.var("size"), r.var("value")
+    x, size, y, w = (r.var(n) for n in ("x", "size", "y", "w"))
+    half = r.var("half")
     lets: Lets = [
         (size, select(x < 0.0, 0.0 - x, x)),
-        (value, log1p(dtype)((size + size) / (r.number(1.0) - size)) * 0.5),
+        (y, (size + size) / (r.number(1.0) - size)),
+        (w, y + 1.0),
+        (half, usual_log(dtype)(w) * (y / (w - 1.0)) * 0.5),
     ]
+    inside = select(equal(w, 1.0), size, half)
+    value = select(size < 1.0, inside, select(equal(size, 1.0), r.infinity, r.nan))
     signed = select(x < 0.0, 0.0 - value, value)
     return made(r, "atanh", lets, signed)
 

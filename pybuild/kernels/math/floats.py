@@ -169,37 +169,51 @@ def exp(dtype: DType) -> Intrin:
     return made(r, "exp", lets, select(x < least, 0.0, ended))
 
 
-@functools.cache
-def log(dtype: DType) -> Intrin:
-    """n * ln(2) + 2 * atanh((m - 1) / (m + 1)), x = 2^n * m, m about 1."""
-    r = real(dtype)
-    x, usual, m, s, square, turns = (
-        r.var(n) for n in ("x", "usual", "m", "s", "square", "turns")
-    )
-    bits, n, tiny = Var("bits", r.whole), Var("n", r.whole), Var("tiny", r.whole)
-    shift = r.integer(r.fraction)
+def _log_of(r: Real, usual: Var, less: Var | None = None) -> tuple[Lets, Expr]:
+    """n * ln(2) + 2 * atanh((m - 1) / (m + 1)), x = 2^n * m, m about 1; of n so many
+    less."""
+    m, s, square, turns = (r.var(n) for n in ("m", "s", "square", "turns"))
+    bits, n = Var("bits", r.whole), Var("n", r.whole)
     # of sqrt(1/2): what is below counts to the next lower power of two
-    root = int(np.asarray(math.sqrt(0.5), dtype.numpy).view(r.whole.numpy))
-    least = 2.0 ** (1 - r.bias)
-    lift = 2.0 ** (r.fraction + 1)
+    root = int(np.asarray(math.sqrt(0.5), r.dtype.numpy).view(r.whole.numpy))
     first, second = log_2(r)
     series = [1 / (2 * k + 1) for k in range(1, r.log_terms)]
+    lets: Lets = [
+        (bits, Bitcast(usual, r.whole) - r.integer(root)),
+        (n, bits >> r.integer(r.fraction)),
+        (m, Bitcast(bits - n * (1 << r.fraction) + root, r.dtype)),
+        (s, (m - 1.0) / (m + 1.0)),
+        (square, s * s),
+        (turns, cast(n if less is None else n - less, r.dtype)),
+    ]
+    tail = s * square * polynomial(r, square, series) * 2.0 + turns * r.number(second)
+    return lets, tail + s * 2.0 + turns * r.number(first)
+
+
+@functools.cache
+def log(dtype: DType) -> Intrin:
+    r = real(dtype)
+    x, usual, tiny = r.var("x"), r.var("usual"), Var("tiny", r.whole)
+    least = 2.0 ** (1 - r.bias)
+    lift = 2.0 ** (r.fraction + 1)
+    more, value = _log_of(r, usual, tiny)
     lets: Lets = [
         (tiny, select(x < least, r.integer(r.fraction + 1), r.integer(0))),
         # what has no logarithm is looked at below
         (usual, select(x < least, select(x > 0.0, x * r.number(lift), 1.0), x)),
-        (bits, Bitcast(usual, r.whole) - r.integer(root)),
-        (n, bits >> shift),
-        (m, Bitcast(bits - n * (1 << r.fraction) + root, dtype)),
-        (s, (m - 1.0) / (m + 1.0)),
-        (square, s * s),
-        (turns, cast(n - tiny, dtype)),
-    ]  # fmt: skip
-    tail = s * square * polynomial(r, square, series) * 2.0 + turns * r.number(second)
-    value = tail + s * 2.0 + turns * r.number(first)
+        *more,
+    ]
     ended = select(x < r.infinity, value, x)
     ended = select(x > 0.0, ended, select(equal(x, 0.0), 0.0 - r.infinity, r.nan))
     return made(r, "log", lets, select(equal(x, x), ended, x))
+
+
+@functools.cache
+def usual_log(dtype: DType) -> Intrin:
+    """Of 1 or more; of infinity, and of what is no number, anything."""
+    r = real(dtype)
+    lets, value = _log_of(r, r.var("x"))
+    return made(r, "usual_log", lets, value)
 
 
 @functools.cache
@@ -278,7 +292,7 @@ def power(dtype: DType) -> Intrin:
     """exp(y * log|x|); the sign of x for odd y, no number for broken ones."""
     r = real(dtype)
     x, y, size, plain = (r.var(n) for n in ("x", "y", "size", "plain"))
-    whole, odd, signed = r.var("whole"), r.var("odd"), r.var("signed")
+    whole, odd = r.var("whole"), r.var("odd")
     usual = exp(dtype)(y * log(dtype)(size))
     minus = Bitcast(x, r.whole) < r.integer(0)
     lets: Lets = [
@@ -286,11 +300,12 @@ def power(dtype: DType) -> Intrin:
         (plain, select(equal(size, 1.0), 1.0, usual)),
         (whole, truncate(dtype)(y)),
         (odd, y - truncate(dtype)(y * 0.5) * 2.0),
-        # of infinity, which counts as even, that is no number
-        (signed, select(equal(odd * odd, 1.0), 0.0 - plain, plain)),
     ]
-    broken = select(x < 0.0, select(equal(whole, y), signed, r.nan), signed)
-    value = select(equal(y, y), select(minus, broken, plain), y)
+    # of infinity, which counts as even, `odd` is no number
+    inside = select(x < 0.0, size < r.infinity, x > 0.0)
+    rest = select(equal(whole, y), plain, select(inside, r.nan, plain))
+    below = select(equal(odd * odd, 1.0), 0.0 - plain, rest)
+    value = select(equal(y, y), select(minus, below, plain), y)
     value = select(equal(x, x), value, x)
     value = select(equal(y, 0.0), 1.0, select(equal(x, 1.0), 1.0, value))
     return made(r, "power", lets, value, (y,))
