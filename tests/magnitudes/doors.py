@@ -107,18 +107,29 @@ TFLITE: dict[str, Operator] = {
     **{
         kind: Operator(kind, _own(name))
         for kind, name in {
-            "ABS": "abs", "CEIL": "ceil", "COS": "cos", "EXP": "exp", "FLOOR": "floor",
-            "LOG": "log", "LOGISTIC": "logistic", "NEG": "negate", "ROUND": "round",
-            "SIN": "sin", "SQRT": "sqrt", "TANH": "tanh",
+            "ABS": "abs",
+            "CEIL": "ceil",
+            "COS": "cos",
+            "EXP": "exp",
+            "FLOOR": "floor",
+            "LOG": "log",
+            "LOGISTIC": "logistic",
+            "NEG": "negate",
+            "ROUND": "round",
+            "SIN": "sin",
+            "SQRT": "sqrt",
+            "TANH": "tanh",
         }.items()
     },
     "ELU": Operator("ELU", Function(below_zero(_EXPM1))),
-    "GELU": Operator("GELU", _own("gelu"), {"GeluOptions": {"approximate": False}}),
-    "GELU_TANH": Operator("GELU", _own("gelu_tanh"),
-                          {"GeluOptions": {"approximate": True}}),
-    "HARD_SWISH": Operator("HARD_SWISH", Function(
-        lambda x: x * (held(0, 6)(x + 3) / 6), Bound(2, 1e-6))),
-    "LEAKY_RELU": Operator("LEAKY_RELU", _LEAKY, {"LeakyReluOptions": {"alpha": 0.2}}),
+    "GELU": Operator("GELU", _own("gelu"), {"GeluOptions": {"Approximate": False}}),
+    "GELU_TANH": Operator(
+        "GELU", _own("gelu_tanh"), {"GeluOptions": {"Approximate": True}}
+    ),
+    "HARD_SWISH": Operator(
+        "HARD_SWISH", Function(lambda x: x * (held(0, 6)(x + 3) / 6), Bound(2, 1e-6))
+    ),
+    "LEAKY_RELU": Operator("LEAKY_RELU", _LEAKY, {"LeakyReluOptions": {"Alpha": 0.2}}),
     "RELU": Operator("RELU", Function(held(0, np.inf), Bound(0))),
     "RELU6": Operator("RELU6", Function(held(0, 6), Bound(0))),
     "RELU_N1_TO_1": Operator("RELU_N1_TO_1", Function(held(-1, 1), Bound(0))),

@@ -1,6 +1,6 @@
 """Numbers of every magnitude, and how far from the true result one may be.
 
-    Bound(ulps=2, least=2e-38): two units in the last place, or 2e-38, if that is more
+Bound(ulps=2, least=2e-38): two units in the last place, or 2e-38, if that is more
 """
 
 from __future__ import annotations
@@ -79,5 +79,7 @@ def excess(found: Array, true: Any, bound: Bound) -> tuple[Array, Array]:
         # next to infinity: the greatest number is as near
         last = np.abs(np.abs(real) - float(most)) <= bound.ulps * np.spacing(most)
     close = (steps <= bound.ulps + 0.5) | (apart <= bound.least)
-    ended = last & (np.isinf(near) | np.isinf(found)) & (np.sign(found) == np.sign(near))
+    ended = (
+        last & (np.isinf(near) | np.isinf(found)) & (np.sign(found) == np.sign(near))
+    )
     return ~(alike | close | ended), steps

@@ -139,7 +139,9 @@ def far(k: Builder, x: Expr, table: Expr, left: Var, quarters: Var) -> None:
     m = k.let("m", cast((bits & _word(0x7FFFFF)) | _word(0x800000), UINT64))
     product: Expr = const(0, UINT64)
     for n in range(3):
-        pair = _wide(load(table, word + n)) << _long(32) | _wide(load(table, word + n + 1))
+        pair = _wide(load(table, word + n)) << _long(32) | _wide(
+            load(table, word + n + 1)
+        )
         part = k.let(f"part{n}", ((pair << shift) >> _long(32)) * m)
         moved = (part << _long(32), part, part >> _long(32))[n]
         product = product + moved if n else moved
@@ -168,14 +170,14 @@ def value(k: Builder, name: str, x: Expr, table: Expr | None) -> Expr:
     """
     x = k.let("x", x)
     lets, left, quarters = reduced(real(FLOAT32), x, True)
-    for var, found in lets:
+    for var, found in lets[:-1]:
         k.let(var.name, found)
-    taken = k.let("quarters", quarters)
+    rest, taken = k.let("left", lets[-1][1]), k.let("quarters", quarters)
     if table is not None:
-        small = select(x < NEAR, x > -NEAR, x > x)
-        with k.when(select(small, const(0), const(1)) > 0):
-            far(k, x, table, left, taken)
-    return of_rest(FLOAT32, name)(left, taken)
+        near = select(x < NEAR, x > -NEAR, x > x)
+        with k.when(equal(select(near, const(1), const(0)), 0)):
+            far(k, x, table, rest, taken)
+    return of_rest(FLOAT32, name)(rest, taken)
 
 
 def _word(value: int) -> Expr:

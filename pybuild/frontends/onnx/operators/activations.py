@@ -5,8 +5,14 @@ In forms that end where the function does: nothing between overflows before the 
 
 from __future__ import annotations
 
+from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
-from pybuild.frontends.onnx.operators.elements import Handler, plain, widening
+from pybuild.frontends.onnx.operators.elements import (
+    Handler,
+    flowing,
+    plain,
+    widening,
+)
 from pybuild.frontends.onnx.operators.eltwise import hard_line
 
 
@@ -37,6 +43,9 @@ def softmax_like(flow: Flow) -> None:
     late = op.opset >= 13
     axis = flow.axis(op.integer("axis", -1 if late else 1), len(shape))
     axes = [axis] if late else list(range(axis, len(shape)))
+    if op.kind == "Softmax" and late and flow.dtype(x) is DType.FLOAT32:
+        flow.give(flow.emit("softmax", [x], {"axis": axis, "beta": 1.0}))
+        return
     moved = flow.sub(x, flow.reduce("max", x, axes))
     power = flow.map("exp", moved)
     total = flow.reduce("sum", power, axes)
@@ -83,7 +92,7 @@ def selu(flow: Flow) -> None:
     flow.give(_below_zero(flow, x, below, flow.scaled(x, gamma)))
 
 
-@widening
+@flowing
 def gelu(flow: Flow) -> None:
     near = str(flow.op.attrs.get("approximate", "none")) == "tanh"
     flow.give(flow.map("gelu_tanh" if near else "gelu", flow.arg(0)))

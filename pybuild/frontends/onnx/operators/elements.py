@@ -11,7 +11,7 @@ import numpy as np
 from pybuild.dtype import HALVES, DType
 from pybuild.errors import BuildError
 from pybuild.frontends.onnx.draft.draft import Draft
-from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.draft.flow import Axes, Flow
 from pybuild.frontends.onnx.reader.op import Op
 
 Handler = Callable[[Draft, Op], None]
@@ -35,13 +35,22 @@ class Wide(Flow):
     def __init__(self, draft: Draft, op: Op) -> None:
         super().__init__(draft, op)
         self._half: DType | None = None
+        self._narrow: dict[str, str] = {}
+
+    wide = True
 
     def plain(self, name: str) -> str:
         found = super().plain(name)
-        if self.dtype(found) in HALVES:
-            self._half = self.dtype(found)
-            return self.cast(found, DType.FLOAT32)
-        return found
+        if self.dtype(found) not in HALVES:
+            return found
+        self._half = self.dtype(found)
+        made = self.cast(found, DType.FLOAT32)
+        self._narrow[made] = found
+        return made
+
+    def reduce(self, fn: str, x: str, axes: Axes, keep: bool = True) -> str:
+        """Of an input as it is: the sum is float32 all the same."""
+        return super().reduce(fn, self._narrow.get(x, x) if axes else x, axes, keep)
 
     def give(self, name: str, index: int = 0) -> None:
         half = self._half
