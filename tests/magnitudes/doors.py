@@ -1,4 +1,4 @@
-"""Operators of files that are a function of each float: which, and with what attributes.
+"""Operators of files that are a function of each float, and their attributes.
 
 Each is a `Function`; what has its own numbers is written here, the rest is named.
 """
@@ -90,8 +90,8 @@ ONNX: dict[str, Operator] = {
     "Reciprocal": Operator("Reciprocal", Function(lambda x: 1 / x, Bound(1))),
     "Relu": Operator("Relu", Function(held(0, np.inf), Bound(0))),
     "Clip": Operator("Clip", Function(held(-1, 6), Bound(0)), {}, (-1.0, 6.0)),
-    "Selu": Operator("Selu", Function(
-        below_zero(lambda x: _ALPHA * _GAMMA * _EXPM1(x), lambda x: _GAMMA * x), _NEAR)),
+    "Selu": Operator("Selu", Function(below_zero(
+        lambda x: _ALPHA * _GAMMA * _EXPM1(x), lambda x: _GAMMA * x), _NEAR)),
     "Shrink": Operator("Shrink", Function(
         lambda x: np.where(x < -0.5, x, np.where(x > 0.5, x, 0.0)), Bound(0)),
         {"lambd": 0.5}),

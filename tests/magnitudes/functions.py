@@ -1,4 +1,4 @@
-"""What functions of float numbers are in float64, and how far a result may be from that.
+"""What functions of floats are in float64, and how far a result may be from that.
 
     FUNCTIONS["softplus"]: log(1 + exp(x)), within 2 units in the last place
 
@@ -21,6 +21,9 @@ Real = Callable[[Any], Any]
 TINY = 1.2e-38
 
 
+_USUAL = Bound()
+
+
 @dataclass(frozen=True)
 class Function:
     """true   of float64
@@ -29,7 +32,7 @@ class Function:
     """
 
     true: Real
-    bound: Bound = Bound()
+    bound: Bound = _USUAL
     words: str = ""
 
 

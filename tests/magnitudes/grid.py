@@ -25,7 +25,7 @@ _EDGES = (
 
 @functools.cache
 def grid() -> Array:
-    """float32 of both signs: zeros, subnormal ones, ties, ends of functions, infinities,
+    """float32 of both signs: zeros, subnormal ones, ties, ends of functions, infinity,
     no number, and many between."""
     rng = np.random.default_rng(0)
     powers = 2.0 ** np.arange(-149, 128)

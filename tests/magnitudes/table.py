@@ -23,8 +23,8 @@ Amounts of about 1e-38 say that results there are 0 or subnormal.
 
 NaN in gives NaN out. Infinities give the limit; where the formula of the operator has
 infinity times 0 or infinity less infinity (Gelu, Mish and Swish of minus infinity,
-Softsign of infinity, a softmax of a row of only minus infinity), NaN, as in ONNX Runtime
-and LiteRT.
+Softsign of infinity, a softmax of a row of only minus infinity), NaN, as in ONNX
+Runtime and LiteRT.
 
 float16 and bfloat16 are computed in float32, in between too, and rounded once: the
 nearest float16, or its neighbour where the true result is nearly between two. Sums of
@@ -39,8 +39,8 @@ table nor its code is linked. In float64 they are right up to 2^30.
 | --- | --- | --- |
 """
 ROWS_TITLE = """
-Of a row, relative to the greatest result of the row, and where a difference of inputs is
-lost, to the greatest input (of norms, over the deviation). Squares of inputs must be
+Of a row, relative to the greatest result of the row, and where a difference of inputs
+is lost, to the greatest input (of norms, over the deviation). Squares of inputs must be
 float32 numbers: norms and ReduceL2 of inputs between 1e-15 and 1.8e18.
 
 | operator | of the greatest result | of the greatest input |

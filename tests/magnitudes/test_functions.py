@@ -54,7 +54,7 @@ def test_each_function_at_every_magnitude(kind: DType, tmp_path: Path) -> None:
         with np.errstate(all="ignore"):
             true = function.true(x.astype(np.float64))
         bound = function.bound if kind is DType.FLOAT32 else _HALF
-        bad, steps = excess(y, true, bound)
+        bad, _ = excess(y, true, bound)
         places = np.flatnonzero(bad)[:3]
         wrong += [f"{name}({x[i]}) = {y[i]}, not {true[i]}" for i in places]
     assert not wrong, "\n".join(wrong)

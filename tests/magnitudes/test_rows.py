@@ -103,38 +103,81 @@ def _deviation(x: Any) -> Any:
 
 
 ROWS: dict[str, Row] = {
-    "GlobalAveragePool": Row("GlobalAveragePool", lambda x: x.mean(-1, keepdims=True),
-                             lost=1e-6, picture=True, reach=(0.0, 1e37)),
-    "AveragePool": Row("AveragePool", lambda x: x.reshape(-1, 16, 2).mean(-1),
-                       lost=1e-6, attrs={"kernel_shape": [1, 2], "strides": [1, 2]},
-                       picture=True),
-    "InstanceNormalization": Row("InstanceNormalization", _normal, 1e-5, 1e-6, over=_deviation,
-                                 picture=True, reach=_ANY, more=(1.0, 0.0)),
-    "LayerNormalization": Row("LayerNormalization", _normal, 1e-5, 1e-6, over=_deviation, reach=_ANY,
-                              more=(1.0, 0.0)),
+    "GlobalAveragePool": Row(
+        "GlobalAveragePool",
+        lambda x: x.mean(-1, keepdims=True),
+        lost=1e-6,
+        picture=True,
+        reach=(0.0, 1e37),
+    ),
+    "AveragePool": Row(
+        "AveragePool",
+        lambda x: x.reshape(-1, 16, 2).mean(-1),
+        lost=1e-6,
+        attrs={"kernel_shape": [1, 2], "strides": [1, 2]},
+        picture=True,
+    ),
+    "InstanceNormalization": Row(
+        "InstanceNormalization",
+        _normal,
+        1e-5,
+        1e-6,
+        over=_deviation,
+        picture=True,
+        reach=_ANY,
+        more=(1.0, 0.0),
+    ),
+    "LayerNormalization": Row(
+        "LayerNormalization",
+        _normal,
+        1e-5,
+        1e-6,
+        over=_deviation,
+        reach=_ANY,
+        more=(1.0, 0.0),
+    ),
     "LogSoftmax": Row("LogSoftmax", _log_softmax, lost=1e-6),
-    "LpNormalization": Row("LpNormalization", lambda x: _shared(x, np.sqrt(_sum(x * x))),
-                           reach=_ROOT),
-    "LpNormalization1": Row("LpNormalization", lambda x: _shared(x, _sum(abs(x))),
-                            attrs={"p": 1}, reach=(0.0, 1e37)),
+    "LpNormalization": Row(
+        "LpNormalization", lambda x: _shared(x, np.sqrt(_sum(x * x))), reach=_ROOT
+    ),
+    "LpNormalization1": Row(
+        "LpNormalization",
+        lambda x: _shared(x, _sum(abs(x))),
+        attrs={"p": 1},
+        reach=(0.0, 1e37),
+    ),
     "MeanVarianceNormalization": Row(
         "MeanVarianceNormalization",
         lambda x: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + 1e-9),
-        1e-5, 1e-6, {"axes": [3]}, picture=True, reach=_ANY,
-        over=lambda x: x.std(-1, keepdims=True) + 1e-9),
+        1e-5,
+        1e-6,
+        {"axes": [3]},
+        picture=True,
+        reach=_ANY,
+        over=lambda x: x.std(-1, keepdims=True) + 1e-9,
+    ),
     "ReduceL1": Row("ReduceL1", lambda x: _sum(abs(x)), axes=True),
     "ReduceL2": Row("ReduceL2", lambda x: np.sqrt(_sum(x * x)), axes=True, reach=_ROOT),
-    "ReduceLogSum": Row("ReduceLogSum", lambda x: np.log(_sum(x)), lost=1e-6, axes=True),
+    "ReduceLogSum": Row(
+        "ReduceLogSum", lambda x: np.log(_sum(x)), lost=1e-6, axes=True
+    ),
     "ReduceLogSumExp": Row("ReduceLogSumExp", _log_sum, lost=1e-6, axes=True),
     "ReduceMax": Row("ReduceMax", lambda x: x.max(-1, keepdims=True), 0.0, axes=True),
-    "ReduceMean": Row("ReduceMean", lambda x: x.mean(-1, keepdims=True), lost=1e-6,
-                      axes=True, reach=(0.0, 1e37)),
+    "ReduceMean": Row(
+        "ReduceMean",
+        lambda x: x.mean(-1, keepdims=True),
+        lost=1e-6,
+        axes=True,
+        reach=(0.0, 1e37),
+    ),
     "ReduceMin": Row("ReduceMin", lambda x: x.min(-1, keepdims=True), 0.0, axes=True),
-    "ReduceProd": Row("ReduceProd", lambda x: x.prod(-1, keepdims=True), 4e-6, axes=True),
+    "ReduceProd": Row(
+        "ReduceProd", lambda x: x.prod(-1, keepdims=True), 4e-6, axes=True
+    ),
     "ReduceSum": Row("ReduceSum", _sum, lost=4e-6, axes=True),
     "ReduceSumSquare": Row("ReduceSumSquare", lambda x: _sum(x * x), 4e-6, axes=True),
     "Softmax": Row("Softmax", _softmax, 4e-6),
-}  # fmt: skip
+}
 
 
 def _model(x: Array, operators: dict[str, Row]) -> bytes:

@@ -147,7 +147,8 @@ def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
 
 
 _STANDARD: dict[str, Handler] = {
-    **_LAYERS, **activations.ACTIVATIONS, **elements.ELEMENTS, **joins.JOINS, **index.INDEX, **moves.MOVES,
+    **_LAYERS, **activations.ACTIVATIONS, **elements.ELEMENTS, **joins.JOINS,
+    **index.INDEX, **moves.MOVES,
     **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
     **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL, **bounded.BOUNDED,
     **detect.DETECT,

@@ -27,7 +27,7 @@ Sizes = list[float]
 
 
 def largest(graph: Graph, name: str) -> float:
-    """The greatest |element| that a tensor can have; infinity where nothing is known."""
+    """The greatest |element| that a tensor can have; infinity: nothing is known."""
     return _largest(graph, name, graph.producers(), {}, _DEEP)
 
 
@@ -94,8 +94,8 @@ _ENDS = {
 }  # fmt: skip
 # what has no element that is larger than all of its inputs'
 _ALIKE = frozenset((
-    "abs", "avg_pool2d", "cast", "clip", "concat", "copy", "gather", "max_pool2d", "maximum",
-    "mean", "minimum", "negate", "reshape", "slice", "transpose", "where",
+    "abs", "avg_pool2d", "cast", "clip", "concat", "copy", "gather", "max_pool2d",
+    "maximum", "mean", "minimum", "negate", "reshape", "slice", "transpose", "where",
 ))  # fmt: skip
 _SIZES: Mapping[str, Callable[[Sizes], float]] = {
     "add": sum, "mul": math.prod, "multiply": math.prod, "sub": sum, "subtract": sum,

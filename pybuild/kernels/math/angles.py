@@ -77,16 +77,15 @@ def reduced(r: Real, x: Expr, near: bool) -> tuple[Lets, Expr, Expr]:
     """
     single = r.dtype is FLOAT32
     bits = (13 if near else 8) if single else 20
-    moved, turns, left = r.var("moved"), r.var("turns"), r.var("left")
+    moved, turns = r.var("moved"), r.var("turns")
     rest: Expr = x
     for part in _parts(bits):
         rest = rest - turns * r.number(part)
     lets: Lets = [
         (moved, x * r.number(2 / math.pi) + r.rounding),
         (turns, moved - r.rounding),
-        (left, rest),
     ]
-    return lets, left, r.as_bits(moved)
+    return lets, rest, r.as_bits(moved)
 
 
 @functools.cache
@@ -119,9 +118,8 @@ def angle(dtype: DType, name: str) -> Intrin:
     """The function of |x| up to MIDDLE, of float64 up to 2^30; beyond no number."""
     r = real(dtype)
     x = r.var("x")
-    lets, left, quarters = reduced(r, x, False)
-    value = of_rest(dtype, name)(left, quarters)
-    return made(r, name, lets, value)
+    lets, rest, quarters = reduced(r, x, False)
+    return made(r, name, lets, of_rest(dtype, name)(rest, quarters))
 
 
 def far(k: Builder, x: Expr, table: Expr, left: Var, quarters: Var) -> None:
@@ -169,15 +167,15 @@ def value(k: Builder, name: str, x: Expr, table: Expr | None) -> Expr:
     table  `quarters_table`; None: |x| is at most NEAR
     """
     x = k.let("x", x)
-    lets, left, quarters = reduced(real(FLOAT32), x, True)
-    for var, found in lets[:-1]:
+    lets, rest, quarters = reduced(real(FLOAT32), x, True)
+    for var, found in lets:
         k.let(var.name, found)
-    rest, taken = k.let("left", lets[-1][1]), k.let("quarters", quarters)
+    left, taken = k.let("left", rest), k.let("quarters", quarters)
     if table is not None:
         near = select(x < NEAR, x > -NEAR, x > x)
         with k.when(equal(select(near, const(1), const(0)), 0)):
-            far(k, x, table, rest, taken)
-    return of_rest(FLOAT32, name)(rest, taken)
+            far(k, x, table, left, taken)
+    return of_rest(FLOAT32, name)(left, taken)
 
 
 def _word(value: int) -> Expr:
