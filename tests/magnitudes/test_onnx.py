@@ -14,7 +14,7 @@ from onnx import defs, helper, numpy_helper
 from pybuild.dtype import Array
 from pybuild.frontends.onnx.load import OPERATORS, load
 from pybuild.ops.interpret import interpret
-from tests.frontends.onnx.models import session
+from tests.frontends.onnx.models import lowered, model, session
 from tests.magnitudes.doors import CLAMPS, ONNX, Operator
 from tests.magnitudes.grid import Bound, excess, grid, halves
 from tests.magnitudes.runs import results
@@ -158,3 +158,18 @@ def test_reductions_over_no_axis_still_do_what_they_do_to_each() -> None:
     found = interpret(load("none.onnx", data, {}), {"x": x, "a": abs(x)})
     for kind, value in true.items():
         np.testing.assert_allclose(found[kind], value, rtol=1e-6, err_msg=kind)
+
+
+def test_a_quantised_softplus_ends_where_the_numbers_do() -> None:
+    """uint8 in steps of a half: beyond exp(88.7) too."""
+    q = np.arange(256, dtype=np.uint8)
+    half, zero = np.asarray(0.5, np.float32), np.asarray(0, np.uint8)
+    nodes = [
+        ("DequantizeLinear", ["q", "half", "zero"], ["x"], {}),
+        ("Softplus", ["x"], ["s"], {}),
+        ("QuantizeLinear", ["s", "half", "zero"], ["y"], {}),
+    ]
+    data = model(nodes, {"q": q}, ["y"], {"half": half, "zero": zero})
+    found = interpret(lowered(data), {"q": q})["y"]
+    true = np.rint(np.logaddexp(0, q / 2) * 2).clip(0, 255)
+    np.testing.assert_array_equal(found, true)
