@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, DType, widened
+from pybuild.dtype import HALVES, Array, DType, widened
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 from pybuild.ops.map import NUMBERS
@@ -45,9 +45,10 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 def infer_reduce(node: Node, graph: Graph) -> Types:
-    """attrs fn (of REDUCTIONS), axis; y has size 1 there"""
+    """attrs fn (of REDUCTIONS), axis; y has size 1 there. wide: of float16 float32"""
     x, axis = operand(node, graph, 0), _axis(node, graph)
-    return ((_without(x.shape, axis), x.dtype),)
+    wide = bool(node.attrs.get("wide")) and x.dtype in HALVES
+    return ((_without(x.shape, axis), DType.FLOAT32 if wide else x.dtype),)
 
 
 def reduce(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
@@ -61,7 +62,7 @@ def reduce(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
         else:
             function = np.max if name == "max" else np.min
             made = function(wide, axis, keepdims=True, initial=first)
-        return (np.asarray(made).astype(x.dtype),)
+        return (np.asarray(made).astype(graph.tensor(node.output).dtype.numpy),)
 
 
 def infer_arg(node: Node, graph: Graph) -> Types:

@@ -112,6 +112,30 @@ def _erf(x: Any) -> Any:
     return np.vectorize(math.erf, otypes=[x.dtype])(x) if x.size else x
 
 
+def _logistic(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def _softplus(x: Any) -> Any:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _mish(x: Any) -> Any:
+    return x * np.tanh(_softplus(x))
+
+
+def _gelu(x: Any) -> Any:
+    import math
+
+    share = np.vectorize(lambda v: math.erfc(-v * math.sqrt(0.5)), otypes=[np.float64])
+    return (0.5 * x * share(x)).astype(x.dtype) if x.size else x
+
+
+def _gelu_tanh(x: Any) -> Any:
+    inner = x * x.dtype.type(2 * (2 / np.pi) ** 0.5)
+    return x * _logistic(inner * (1 + x.dtype.type(0.044715) * x * x))
+
+
 def _below(a: Any, b: Any) -> Any:
     return (
         np.where(np.isnan(a) | (a < b), a, b)
@@ -160,15 +184,20 @@ FUNCTIONS: dict[str, Function] = {
     "equal": _compare(np.equal, ANY),
     "erf": _unary(_erf),
     "exp": _unary(np.exp),
+    "expm1": _unary(np.expm1),
     "fixed_log": _unary(fixed_log, (DType.INT32,)),
     "floor": _unary(np.floor),
+    "gelu": _unary(_gelu),
+    "gelu_tanh": _unary(_gelu_tanh),
     "is_infinite": Function(1, FLOATS, np.isinf, "bool"),
     "is_nan": Function(1, FLOATS, np.isnan, "bool"),
     "less": _compare(np.less),
     "less_or_equal": _compare(np.less_equal),
     "log": _unary(np.log),
+    "log1p": _unary(np.log1p),
     "maximum": Function(2, NUMBERS, _above),
     "minimum": Function(2, NUMBERS, _below),
+    "mish": _unary(_mish),
     "modulo": Function(2, NUMBERS, _remainder),
     "multiply": Function(2, NUMBERS, np.multiply),
     "negate": _unary(np.negative, NUMBERS),
@@ -181,9 +210,11 @@ FUNCTIONS: dict[str, Function] = {
     "round": _unary(np.rint),
     "shift_left": Function(2, INTEGERS, lambda a, b: _shifted(a, b, True)),
     "shift_right": Function(2, INTEGERS, lambda a, b: _shifted(a, b, False)),
+    "sigmoid": _unary(_logistic),
     "sign": _unary(np.sign, NUMBERS),
     "sin": _unary(np.sin),
     "sinh": _unary(np.sinh),
+    "softplus": _unary(_softplus),
     "sqrt": _unary(np.sqrt),
     "subtract": Function(2, NUMBERS, np.subtract),
     "tan": _unary(np.tan),

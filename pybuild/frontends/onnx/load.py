@@ -16,6 +16,7 @@ from pybuild.frontends.onnx.draft import empty
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators import (
+    activations,
     bounded,
     control,
     dense,
@@ -64,10 +65,10 @@ _LAYERS: dict[str, Handler] = {
     "Gemm": either(dense.gemm, products.gemm),
     "GlobalAveragePool": either(spatial.global_average, windows.global_pool),
     "GlobalMaxPool": either(spatial.global_max, windows.global_pool),
-    "HardSigmoid": either(eltwise.hard, elements.hard),
-    "HardSwish": either(eltwise.hard, elements.hard),
+    "HardSigmoid": either(eltwise.hard, activations.hard),
+    "HardSwish": either(eltwise.hard, activations.hard),
     "Identity": shape.identity,
-    "LeakyRelu": either(eltwise.leaky_relu, elements.leaky_relu),
+    "LeakyRelu": either(eltwise.leaky_relu, activations.leaky_relu),
     "MatMul": products.MATMUL,
     "MaxPool": either(spatial.pool, windows.max_pool),
     "Mul": either(eltwise.same, elements.plain("multiply")),
@@ -78,9 +79,9 @@ _LAYERS: dict[str, Handler] = {
     "ReduceMean": either(eltwise.reduce_mean, joins.reduce),
     "Relu": either(eltwise.relu, elements.relu),
     "Reshape": shape.reshape,
-    "Sigmoid": either(eltwise.same, elements.sigmoid),
+    "Sigmoid": either(eltwise.same, activations.sigmoid),
     "Slice": either(shape.slice_, moves.slice_),
-    "Softmax": either(eltwise.softmax, elements.softmax_like),
+    "Softmax": either(eltwise.softmax, activations.softmax_like),
     "Split": either(shape.split, moves.split),
     "Squeeze": shape.squeeze,
     "Sub": either(eltwise.same, elements.plain("subtract")),
@@ -146,7 +147,8 @@ def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
 
 
 _STANDARD: dict[str, Handler] = {
-    **_LAYERS, **elements.ELEMENTS, **joins.JOINS, **index.INDEX, **moves.MOVES,
+    **_LAYERS, **activations.ACTIVATIONS, **elements.ELEMENTS, **joins.JOINS,
+    **index.INDEX, **moves.MOVES,
     **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
     **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL, **bounded.BOUNDED,
     **detect.DETECT,

@@ -32,9 +32,14 @@ class _Walk:
         mark = "" if self.flat else "_inner"
         what = f"{node.op} ({name.replace('_', ' ')}) along an axis"
         order = "line by line" if self.flat else "slab by slab, index by index"
-        doc = told(f"{what}, {self.x.dtype.value}", f"{order}; each along the axis")
+        kinds = [self.x.dtype]
+        if node.op == "reduce" and self.y.dtype is not self.x.dtype:
+            kinds.append(self.y.dtype)
+        types = " to ".join(kind.value for kind in kinds)
+        doc = told(f"{what}, {types}", f"{order}; each along the axis")
         mark += numbers_mark(node)
-        self.k = k = Builder(f"{name}_{short(self.x.dtype)}{mark}", doc)
+        given = "_".join(map(short, kinds))
+        self.k = k = Builder(f"{name}_{given}{mark}", doc)
         self.to = k.row("y", 0, memory(self.y.dtype), writable=True)
         self.source = k.row("x", self.operands.numbers[0], memory(self.x.dtype))
         self.outer = k.arg("outer", sizes[0])

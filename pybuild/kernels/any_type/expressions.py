@@ -32,7 +32,7 @@ from pybuild.kernels.any_type.elements import wrapping
 from pybuild.kernels.base.nan import ignores
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.epilogues.requantise import AWAY, DOUBLE
-from pybuild.kernels.math import curves, floats
+from pybuild.kernels.math import angles, curves, floats
 from pybuild.kernels.math.logarithm import FIXED_LOG
 
 
@@ -300,8 +300,13 @@ def _real(name: str) -> Callable[[Expr], Expr]:
     return lambda a: curves.UNARY[name](scalar_type(a))(a)
 
 
+def _angle(name: str) -> Callable[[Expr], Expr]:
+    return lambda a: angles.angle(scalar_type(a), name)(a)
+
+
 EXPRESSIONS: dict[str, Callable[..., Expr]] = {
     **{name: _real(name) for name in curves.UNARY},
+    **{name: _angle(name) for name in angles.ANGLES},
     "abs": _absolute,
     "add": _add,
     "and": lambda a, b: select(a, b, const(0, BOOL)),

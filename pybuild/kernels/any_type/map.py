@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from enum import Enum
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ir.loop import Expr, const, load, offset
+from pybuild.ir.loop import UINT32, Expr, const, load, offset
 from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply, number_form
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.kernels.layers.largest import largest
+from pybuild.kernels.math import angles
 from pybuild.kernels.portable.shape import raw
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
@@ -108,6 +111,21 @@ def _memory(tensor: Tensor) -> DType:
     return memory(tensor.dtype)
 
 
+class Way(Enum):
+    """How an angle becomes small; the value is a part of the kernel's name."""
+
+    USUAL = ""  # one expression, as of any other function
+    NEAR = "_near"  # the graph says that it is small
+    ANY = "_any"  # by the bits of 2 / pi, where it is not
+
+
+def _way(name: str, node: Node, graph: Graph) -> Way:
+    kind = graph.tensor(node.inputs[0]).dtype
+    if name not in angles.ANGLES or kind not in (DType.FLOAT32, DType.BFLOAT16):
+        return Way.USUAL
+    return Way.NEAR if largest(graph, node.inputs[0]) < angles.NEAR else Way.ANY
+
+
 def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for map."""
     name: str = node.attrs["fn"]
@@ -122,7 +140,14 @@ def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         f"y = {name} of elements, {given} to {y.dtype.value}",
         f"{len(axes)} loop{'s' * (len(axes) > 1)}, y forward; operands are broadcast",
     )
-    k = Builder(f"{number_form(name, node)}_{kinds}_{form(axes)}", doc)
+    way = _way(name, node, graph)
+    k = Builder(f"{number_form(name, node)}_{kinds}{way.value}_{form(axes)}", doc)
+    bits: Expr | None = None
+    tables: tuple[Packed, ...] = ()
+    if way is Way.ANY:
+        bits = k.row("bits", operands.after, UINT32)
+        order = "2 / pi, the highest bits first"
+        tables = (Packed("quarters", angles.quarters_table(), order=order),)
     seen = raw if name == "bits" else _memory
     pointers = [k.row("y", 0, seen(y), writable=True)]
     for number, tensor in zip(operands.numbers, inputs, strict=True):
@@ -136,7 +161,10 @@ def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             read(p, i, t.dtype)
             for p, i, t in zip(at[1:], index[1:], inputs, strict=True)
         ]
-        made = apply(number_form(name, node), values, computed(y.dtype))
+        if way is Way.USUAL:
+            made = apply(number_form(name, node), values, computed(y.dtype))
+        else:
+            made = angles.value(k, name, values[0], bits)
         write(k, at[0], index[0], made, y.dtype)
 
     nest(k, axes, pointers, body)
@@ -147,4 +175,4 @@ def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         and (tensor.shape, tensor.dtype.bytes) == (y.shape, y.dtype.bytes)
         and node.inputs.count(node.inputs[position]) == 1
     )
-    return [offer(k, operands, in_place=over, cost=_COST * y.size)]
+    return [offer(k, operands, tables=tables, in_place=over, cost=_COST * y.size)]

@@ -1,6 +1,6 @@
-"""Curves of real numbers as Loop IR: angles, hyperbolic functions, erf.
+"""Curves of real numbers as Loop IR: hyperbolic functions, erf, activations.
 
-Built on floats.py; erf is a Chebyshev fit made for this file.
+Built on floats.py; erf is a Chebyshev fit made for this file. Angles: angles.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.ir.loop import FLOAT32, Expr, Intrin, Var, cast, equal, select
+from pybuild.ir.loop import FLOAT32, Expr, Intrin, Var, equal, select
+from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.math.floats import (
     Lets,
     Real,
@@ -21,65 +22,12 @@ from pybuild.kernels.math.floats import (
     floor,
     log,
     made,
-    nearest,
     nearest_even,
     polynomial,
     real,
     sqrt,
+    usual_log,
 )
-
-
-def _sine(dtype: DType, name: str, quarters: int) -> Intrin:
-    """By quarter turns; for |x| up to some thousands."""
-    r = real(dtype)
-    x, held, turns, s, square = (
-        r.var(n) for n in ("x", "held", "turns", "s", "square")
-    )
-    sine, cosine = r.var("sine"), r.var("cosine")
-    n = Var("n", r.whole)
-    most = 2.0**30 if dtype is FLOAT32 else 2.0**50
-    parts = r.parts(math.pi / 2, 4)
-    near = r.number(2 / math.pi)
-    left: Expr = held
-    for part in parts:
-        left = left - turns * r.number(part)
-    size = select(x < 0.0, 0.0 - x, x)
-    count = r.sine_terms
-    odd = [(-1) ** k / math.factorial(2 * k + 1) for k in range(1, count + 1)]
-    even = [(-1) ** k / math.factorial(2 * k) for k in range(count + 1)]
-    lets: Lets = [
-        (held, select(size < most, x, 0.0)),
-        (n, nearest(r, held * near)),
-        (turns, cast(n, dtype)),
-        (s, left),
-        (square, s * s),
-        (sine, s + s * square * polynomial(r, square, odd)),
-        (cosine, polynomial(r, square, even)),
-    ]
-    if name == "tan":
-        flipped = equal(n & r.integer(1), r.integer(0))
-        value = select(flipped, sine / cosine, 0.0 - cosine / sine)
-    else:
-        quarter = (n + r.integer(quarters)) & r.integer(3)
-        swapped = equal(quarter & r.integer(1), r.integer(0))
-        plain = select(swapped, sine, cosine)
-        value = select(quarter < r.integer(2), plain, 0.0 - plain)
-    return made(r, name, lets, select(size < r.infinity, value, r.nan))
-
-
-@functools.cache
-def sin(dtype: DType) -> Intrin:
-    return _sine(dtype, "sin", 0)
-
-
-@functools.cache
-def cos(dtype: DType) -> Intrin:
-    return _sine(dtype, "cos", 1)
-
-
-@functools.cache
-def tan(dtype: DType) -> Intrin:
-    return _sine(dtype, "tan", 0)
 
 
 @functools.cache
@@ -131,13 +79,14 @@ def acos(dtype: DType) -> Intrin:
 @functools.cache
 def tanh(dtype: DType) -> Intrin:
     """x * (1 - x^2 / 3 + ...) near 0, else by exp."""
+    if dtype is FLOAT32:
+        return TANH
     r = real(dtype)
     x, size, square = (r.var(n) for n in ("x", "size", "square"))
     far = r.var("far")
     # 2^2n (2^2n - 1) B2n / (2n)!
     series = [1, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925]
     series += [21844 / 6081075, -929569 / 638512875]
-    edge = 0.125 if dtype is not FLOAT32 else 0.25
     lets: Lets = [
         (size, select(x < 0.0, 0.0 - x, x)),
         (square, x * x),
@@ -145,7 +94,73 @@ def tanh(dtype: DType) -> Intrin:
     ]
     close = x * polynomial(r, square, series)
     signed = select(x < 0.0, 0.0 - far, far)
-    return made(r, "tanh", lets, select(size < edge, close, signed))
+    return made(r, "tanh", lets, select(size < 0.125, close, signed))
+
+
+@functools.cache
+def logistic(dtype: DType) -> Intrin:
+    """1 / (1 + exp(-x)), which ends at 0 and 1."""
+    if dtype is FLOAT32:
+        return LOGISTIC
+    r = real(dtype)
+    value = r.number(1.0) / (exp(dtype)(r.number(0.0) - r.var("x")) + 1.0)
+    return made(r, "logistic", [], value)
+
+
+@functools.cache
+def expm1(dtype: DType) -> Intrin:
+    """exp(x) - 1; near 0, where that would lose digits, by its series."""
+    r = real(dtype)
+    x, square, all_ = r.var("x"), r.var("square"), r.var("all")
+    count = 9 if dtype is FLOAT32 else 17
+    series = [1 / math.factorial(k) for k in range(2, count)]
+    edge = 0.5
+    near = x + square * polynomial(r, x, series)
+    lets: Lets = [(square, x * x), (all_, exp(dtype)(x) - 1.0)]
+    inside = select(x < edge, x > -edge, x > x)
+    return made(r, "expm1", lets, select(inside, near, all_))
+
+
+def _log1p_part(r: Real, y: Expr, s: Var, square: Var) -> tuple[Lets, Expr]:
+    """log(1 + y) of y from 0 to 1: 2 * atanh(y / (2 + y)), by its series to a third."""
+    count = 9 if r.dtype is FLOAT32 else 18
+    series = [2 / (2 * k + 1) for k in range(1, count)]
+    lets: Lets = [(s, y / (y + 2.0)), (square, s * s)]
+    return lets, s * 2.0 + s * square * polynomial(r, square, series)
+
+
+@functools.cache
+def softplus(dtype: DType) -> Intrin:
+    """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|))"""
+    r = real(dtype)
+    x, power, s, square = (r.var(n) for n in ("x", "power", "s", "square"))
+    more, value = _log1p_part(r, power, s, square)
+    size = select(x < 0.0, x, 0.0 - x)
+    lets: Lets = [(power, exp(dtype)(size)), *more]
+    return made(r, "softplus", lets, select(x > 0.0, x, 0.0) + value)
+
+
+@functools.cache
+def mish(dtype: DType) -> Intrin:
+    """x * tanh(softplus(x)): x * m / (m + 2), m = n * (n + 2), n = exp(x)."""
+    r = real(dtype)
+    x, power, both = r.var("x"), r.var("power"), r.var("both")
+    lets: Lets = [
+        # beyond 40 the quotient is 1
+        (power, exp(dtype)(select(x > 40.0, r.number(40.0), x))),
+        (both, power * (power + 2.0)),
+    ]
+    return made(r, "mish", lets, x * (both / (both + 2.0)))
+
+
+@functools.cache
+def gelu_tanh(dtype: DType) -> Intrin:
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), as x * logistic(..)."""
+    r = real(dtype)
+    x = r.var("x")
+    factor = 2 * math.sqrt(2 / math.pi)
+    inner = x * (x * x * r.number(factor * 0.044715) + r.number(factor))
+    return made(r, "gelu_tanh", [], x * logistic(dtype)(inner))
 
 
 def _hyperbolic(dtype: DType, name: str, sign: float) -> Intrin:
@@ -178,47 +193,69 @@ def cosh(dtype: DType) -> Intrin:
     return _hyperbolic(dtype, "cosh", 1.0)
 
 
-def _log1p(r: Real, y: Var) -> Expr:
-    """log(1 + y), y > -1; `w` is 1 + y rounded (Kahan)."""
-    w = r.var("w")
-    return select(equal(w, 1.0), y, log(r.dtype)(w) * y / (w - 1.0))
+@functools.cache
+def log1p(dtype: DType) -> Intrin:
+    """log(1 + x) by log(w) * x / (w - 1), where w is 1 + x rounded (Kahan)."""
+    r = real(dtype)
+    x, w = r.var("x"), r.var("w")
+    lets: Lets = [(w, x + 1.0)]
+    value = log(dtype)(w) * (x / (w - 1.0))
+    ended = select(equal(w, r.infinity), w, select(equal(w, 0.0), log(dtype)(w), value))
+    return made(r, "log1p", lets, select(equal(w, 1.0), x, ended))
+
+
+def _area(dtype: DType, x: Var, lets: Lets, y: Expr) -> tuple[Lets, Expr]:
+    """log(2 * x) of large x, else log1p(y), y from 0 on: squares of large ones are no
+    numbers."""
+    r = real(dtype)
+    large, w, part = 2.0 ** (r.fraction // 2 + 2), r.var("w"), r.var("y")
+    grown = r.var("grown")
+    lets = [*lets, (part, y), (w, select(x > large, x, part + 1.0))]
+    lets.append((grown, usual_log(dtype)(w)))
+    small = select(equal(w, 1.0), part, grown * (part / (w - 1.0)))
+    ended = select(x < r.infinity, grown + r.number(math.log(2)), x)
+    return lets, select(x > large, ended, small)
 
 
 @functools.cache
 def asinh(dtype: DType) -> Intrin:
     """log1p(|x| + x^2 / (1 + sqrt(1 + x^2)))"""
     r = real(dtype)
-    x, size, square, y, w = (r.var(n) for n in ("x", "size", "square", "y", "w"))
-    lets: Lets = [
-        (size, select(x < 0.0, 0.0 - x, x)),
-        (square, x * x),
-        (y, size + square / (sqrt(dtype)(square + 1.0) + 1.0)),
-        (w, y + 1.0),
-    ]
-    value = r.var("value")
-    lets.append((value, _log1p(r, y)))
-    return made(r, "asinh", lets, select(x < 0.0, 0.0 - value, value))
+    x, size, square = (r.var(n) for n in ("x", "size", "square"))
+    lets: Lets = [(size, select(x < 0.0, 0.0 - x, x)), (square, x * x)]
+    y = size + square / (sqrt(dtype)(square + 1.0) + 1.0)
+    lets, value = _area(dtype, size, lets, y)
+    found = r.var("value")
+    lets.append((found, value))
+    return made(r, "asinh", lets, select(x < 0.0, 0.0 - found, found))
 
 
 @functools.cache
 def acosh(dtype: DType) -> Intrin:
-    """log1p((x - 1) + sqrt((x - 1) * (x + 1)))"""
+    """log1p((x - 1) + sqrt((x - 1) * (x + 1))); below 1 no number."""
     r = real(dtype)
-    x, y, w = (r.var(n) for n in ("x", "y", "w"))
-    lets: Lets = [
-        (y, (x - 1.0) + sqrt(dtype)((x - 1.0) * (x + 1.0))),
-        (w, y + 1.0),
-    ]
-    return made(r, "acosh", lets, _log1p(r, y))
+    x = r.var("x")
+    y = (x - 1.0) + sqrt(dtype)((x - 1.0) * (x + 1.0))
+    lets, value = _area(dtype, x, [], y)
+    return made(r, "acosh", lets, select(x < 1.0, r.nan, value))
 
 
 @functools.cache
 def atanh(dtype: DType) -> Intrin:
-    """log1p(2x / (1 - x)) / 2"""
+    """log1p(2|x| / (1 - |x|)) / 2, with the sign of x; infinity at 1."""
     r = real(dtype)
-    x, y, w = (r.var(n) for n in ("x", "y", "w"))
-    lets: Lets = [(y, (x + x) / (r.number(1.0) - x)), (w, y + 1.0)]
-    return made(r, "atanh", lets, _log1p(r, y) * 0.5)
+    x, size, y, w = (r.var(n) for n in ("x", "size", "y", "w"))
+    half = r.var("half")
+    lets: Lets = [
+        (size, select(x < 0.0, 0.0 - x, x)),
+        (y, (size + size) / (r.number(1.0) - size)),
+        (w, y + 1.0),
+        (half, usual_log(dtype)(w) * (y / (w - 1.0)) * 0.5),
+    ]
+    inside = select(equal(w, 1.0), size, half)
+    value = select(size < 1.0, inside, select(equal(size, 1.0), r.infinity, r.nan))
+    signed = select(x < 0.0, 0.0 - value, value)
+    return made(r, "atanh", lets, signed)
 
 
 @functools.cache
@@ -239,39 +276,60 @@ def _erf_fit(terms: int) -> tuple[float, ...]:
     return tuple(float(c) for c in fit)
 
 
-@functools.cache
-def erf(dtype: DType) -> Intrin:
-    """1 - exp(-x^2) * fit, by Clenshaw's recurrence; near 0 by series."""
-    r = real(dtype)
-    x, size, square, u = (r.var(n) for n in ("x", "size", "square", "u"))
+def _erf_parts(r: Real, x: Expr, size: Var, square: Var) -> tuple[Lets, Expr, Expr]:
+    """erf(x) by its series, near 0; and 1 - erf(size), by Clenshaw's recurrence."""
+    u = r.var("u")
     fit = _erf_fit(r.erf_terms)
-    lets: Lets = [
-        (size, select(x < 0.0, 0.0 - x, x)),
-        (square, x * x),
-        (u, r.number(4.0) / (size + 2.0) - 1.0),
-    ]
+    lets: Lets = [(square, size * size), (u, r.number(4.0) / (size + 2.0) - 1.0)]
     before: Expr = r.number(0.0)
     now: Expr = r.number(fit[-1])
     for k in range(len(fit) - 2, 0, -1):
         var = r.var(f"b{k}")
         lets.append((var, u * 2.0 * now - before + r.number(fit[k])))
         before, now = now, var
-    far = r.var("far")
-    tail = (u * now - before + r.number(fit[0])) * exp(dtype)(0.0 - square)
-    lets.append((far, r.number(1.0) - tail))
+    tail = (u * now - before + r.number(fit[0])) * exp(r.dtype)(0.0 - square)
     scale = 2 / math.sqrt(math.pi)
-    count = 8 if dtype is FLOAT32 else 14
+    count = 8 if r.dtype is FLOAT32 else 14
     series = [
         scale * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(count)
     ]
-    near = x * polynomial(r, square, series)
+    return lets, x * polynomial(r, square, series), tail
+
+
+@functools.cache
+def erf(dtype: DType) -> Intrin:
+    """1 - exp(-x^2) * fit, by Clenshaw's recurrence; near 0 by series."""
+    r = real(dtype)
+    x, size, square, far = (r.var(n) for n in ("x", "size", "square", "far"))
+    more, near, tail = _erf_parts(r, x, size, square)
+    lets: Lets = [(size, select(x < 0.0, 0.0 - x, x)), *more]
+    lets.append((far, r.number(1.0) - tail))
     signed = select(x < 0.0, 0.0 - far, far)
     return made(r, "erf", lets, select(size < 0.75, near, signed))
 
 
+@functools.cache
+def gelu(dtype: DType) -> Intrin:
+    """x times the share of a normal distribution below x, (1 + erf(x / sqrt(2))) / 2"""
+    r = real(dtype)
+    x, size, square, part = (r.var(n) for n in ("x", "size", "square", "part"))
+    more, near, tail = _erf_parts(r, part, size, square)
+    half = r.var("half")
+    lets: Lets = [
+        (part, x * r.number(math.sqrt(0.5))),
+        (size, select(x < 0.0, 0.0 - part, part)),
+        *more,
+        (half, tail * 0.5),
+    ]
+    far = select(x < 0.0, half, r.number(1.0) - half)
+    share = select(size < 0.75, near * 0.5 + 0.5, far)
+    return made(r, "gelu", lets, x * share)
+
+
 UNARY: dict[str, Callable[[DType], Intrin]] = {
     "acos": acos, "acosh": acosh, "asin": asin, "asinh": asinh, "atan": atan,
-    "atanh": atanh, "ceil": ceil, "cos": cos, "cosh": cosh, "erf": erf, "exp": exp,
-    "floor": floor, "log": log, "round": nearest_even, "sin": sin, "sinh": sinh,
-    "sqrt": sqrt, "tan": tan, "tanh": tanh,
+    "atanh": atanh, "ceil": ceil, "cosh": cosh, "erf": erf, "exp": exp,
+    "expm1": expm1, "floor": floor, "gelu": gelu, "gelu_tanh": gelu_tanh, "log": log,
+    "log1p": log1p, "mish": mish, "round": nearest_even, "sigmoid": logistic,
+    "sinh": sinh, "softplus": softplus, "sqrt": sqrt, "tanh": tanh,
 }  # fmt: skip

@@ -17,6 +17,8 @@ from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     INT64,
+    UINT32,
+    UINT64,
     Bitcast,
     Const,
     Expr,
@@ -34,12 +36,14 @@ Lets = list[tuple[Var, Expr]]
 class Real:
     """What differs between float32 and float64.
 
-    short  name in C; bits, fraction: of the format; terms: of each series
+    short  name in C; whole, bits: integers of its width; fraction: bits of the format;
+    terms: of each series
     """
 
     def __init__(self, dtype: DType) -> None:
         single = dtype is FLOAT32
         self.dtype, self.whole = dtype, INT32 if single else INT64
+        self.bits = UINT32 if single else UINT64
         self.short = "f32" if single else "f64"
         self.fraction, self.bias = (23, 127) if single else (52, 1023)
         self.exp_terms, self.log_terms = (8, 6) if single else (14, 13)
@@ -55,17 +59,25 @@ class Real:
     def integer(self, value: int) -> Const:
         return const(value, self.whole)
 
+    @property
+    def rounding(self) -> Const:
+        """What a number is rounded by when this is added: its last bits are of whole
+        numbers then. No conversion, so that NaN and infinity do no harm."""
+        return self.number(1.5 * 2.0**self.fraction)
+
+    def rounded(self, moved: Expr) -> Expr:
+        """The integer that was rounded to, of a number with `rounding` added."""
+        start = (self.bias + self.fraction << 1 | 1) << (self.fraction - 1)
+        return cast(self.as_bits(moved) - const(start, self.bits), self.whole)
+
+    def as_bits(self, x: Expr) -> Expr:
+        return cast(Bitcast(x, self.whole), self.bits)
+
+    def from_bits(self, bits: Expr) -> Expr:
+        return Bitcast(cast(bits, self.whole), self.dtype)
+
     def var(self, name: str) -> Var:
         return Var(name, self.dtype)
-
-    def parts(self, value: float, count: int) -> list[float]:
-        """A number as a sum whose first terms have few bits."""
-        found = []
-        for _ in range(count - 1):
-            scale = 2.0 ** (self.first_bits - math.frexp(value)[1])
-            found.append(math.floor(value * scale) / scale)
-            value -= found[-1]
-        return [*found, value]
 
     @property
     def infinity(self) -> Expr:
@@ -84,6 +96,36 @@ def real(dtype: DType) -> Real:
     return Real(dtype)
 
 
+def parts(value: int, digits: int, bits: int, count: int) -> list[float]:
+    """value / 2^digits as a sum whose first terms have few bits, so that whole numbers
+    times each are exact."""
+    found = []
+    for _ in range(count - 1):
+        drop = value.bit_length() - bits
+        found.append(math.ldexp((value >> drop) << drop, -digits))
+        value -= (value >> drop) << drop
+    return [*found, math.ldexp(value, -digits)]
+
+
+_DIGITS = 120
+
+
+@functools.cache
+def _log_2() -> int:
+    """ln(2) * 2^120, as 2 * atanh(1 / 3)"""
+    terms = (2 << _DIGITS) // 3
+    total = 0
+    for k in range(_DIGITS):
+        total += terms // (2 * k + 1)
+        terms //= 9
+    return total
+
+
+def log_2(r: Real) -> list[float]:
+    """ln(2) in two parts, the first of few bits."""
+    return parts(_log_2(), _DIGITS, r.first_bits, 2)
+
+
 def polynomial(r: Real, x: Expr, coefficients: Sequence[float]) -> Expr:
     """c0 + x * (c1 + x * (c2 + ...))"""
     total: Expr = r.number(coefficients[-1])
@@ -100,70 +142,78 @@ def made(
     return Intrin(names, given, result, tuple(lets), doc=doc)
 
 
-def nearest(r: Real, x: Expr) -> Expr:
-    """The nearest integer of a number that an integer of its width holds."""
-    half = select(x < 0.0, r.number(-0.5), r.number(0.5))
-    return cast(x + half, r.whole)
-
-
 @functools.cache
 def exp(dtype: DType) -> Intrin:
     """2^n * exp(s), |s| <= ln(2) / 2; 2^n as two factors, so that it may be tiny."""
     r = real(dtype)
-    x, held, turns, s = (r.var(n) for n in ("x", "held", "turns", "s"))
+    x, moved, turns, s = (r.var(n) for n in ("x", "moved", "turns", "s"))
     n, half = Var("n", r.whole), Var("half", r.whole)
-    low, high = (-104.0, 88.8) if dtype is FLOAT32 else (-746.0, 709.8)
-    first, second = r.parts(math.log(2), 2)
+    first, second = log_2(r)
     series = [1 / math.factorial(k) for k in range(r.exp_terms)]
-    shift = r.integer(r.fraction)
 
-    def power(bits: Expr) -> Expr:
-        return Bitcast((bits + r.bias) << shift, dtype)
+    def power(count: Expr) -> Expr:
+        exponent = cast(count, r.bits) + const(r.bias, r.bits)
+        return r.from_bits(exponent << const(r.fraction, r.bits))
 
     lets: Lets = [
-        (held, select(x < low, r.number(low), select(x > high, r.number(high), x))),
-        (n, nearest(r, select(equal(x, x), held, 0.0) * r.number(math.log2(math.e)))),
-        (turns, cast(n, dtype)),
-        (s, held - turns * r.number(first) - turns * r.number(second)),
-        (half, n / 2),
+        (moved, x * r.number(math.log2(math.e)) + r.rounding),
+        (turns, moved - r.rounding),
+        (n, r.rounded(moved)),
+        (s, x - turns * r.number(first) - turns * r.number(second)),
+        (half, n >> r.integer(1)),
     ]
     value = polynomial(r, s, series) * power(half) * power(n - half)
-    limits = (88.72283, -103.97) if dtype is FLOAT32 else (709.782712893384, -745.13)
-    ended = select(x > limits[0], r.infinity, select(x < limits[1], 0.0, value))
-    return made(r, "exp", lets, select(equal(x, x), ended, x))
+    least, most = (-103.97284, 88.722839) if dtype is FLOAT32 else (
+        -745.1332191019412, 709.782712893384)  # fmt: skip
+    ended = select(x > most, r.infinity, value)
+    return made(r, "exp", lets, select(x < least, 0.0, ended))
+
+
+def _log_of(r: Real, usual: Var, less: Var | None = None) -> tuple[Lets, Expr]:
+    """n * ln(2) + 2 * atanh((m - 1) / (m + 1)), x = 2^n * m, m about 1; of n so many
+    less."""
+    m, s, square, turns = (r.var(n) for n in ("m", "s", "square", "turns"))
+    bits, n = Var("bits", r.whole), Var("n", r.whole)
+    # of sqrt(1/2): what is below counts to the next lower power of two
+    root = int(np.asarray(math.sqrt(0.5), r.dtype.numpy).view(r.whole.numpy))
+    first, second = log_2(r)
+    series = [1 / (2 * k + 1) for k in range(1, r.log_terms)]
+    lets: Lets = [
+        (bits, Bitcast(usual, r.whole) - r.integer(root)),
+        (n, bits >> r.integer(r.fraction)),
+        (m, Bitcast(bits - n * (1 << r.fraction) + root, r.dtype)),
+        (s, (m - 1.0) / (m + 1.0)),
+        (square, s * s),
+        (turns, cast(n if less is None else n - less, r.dtype)),
+    ]
+    tail = s * square * polynomial(r, square, series) * 2.0 + turns * r.number(second)
+    return lets, tail + s * 2.0 + turns * r.number(first)
 
 
 @functools.cache
 def log(dtype: DType) -> Intrin:
-    """n * ln(2) + 2 * atanh((m - 1) / (m + 1)), x = 2^n * m, m about 1."""
     r = real(dtype)
-    x, usual, m, s, square, turns = (
-        r.var(n) for n in ("x", "usual", "m", "s", "square", "turns")
-    )
-    bits, n, tiny = Var("bits", r.whole), Var("n", r.whole), Var("tiny", r.whole)
-    shift = r.integer(r.fraction)
-    # of sqrt(1/2): what is below counts to the next lower power of two
-    root = int(np.asarray(math.sqrt(0.5), dtype.numpy).view(r.whole.numpy))
+    x, usual, tiny = r.var("x"), r.var("usual"), Var("tiny", r.whole)
     least = 2.0 ** (1 - r.bias)
     lift = 2.0 ** (r.fraction + 1)
-    first, second = r.parts(math.log(2), 2)
-    series = [1 / (2 * k + 1) for k in range(1, r.log_terms)]
+    more, value = _log_of(r, usual, tiny)
     lets: Lets = [
         (tiny, select(x < least, r.integer(r.fraction + 1), r.integer(0))),
         # what has no logarithm is looked at below
         (usual, select(x < least, select(x > 0.0, x * r.number(lift), 1.0), x)),
-        (bits, Bitcast(usual, r.whole) - r.integer(root)),
-        (n, bits >> shift),
-        (m, Bitcast(bits - n * (1 << r.fraction) + root, dtype)),
-        (s, (m - 1.0) / (m + 1.0)),
-        (square, s * s),
-        (turns, cast(n - tiny, dtype)),
-    ]  # fmt: skip
-    tail = s * square * polynomial(r, square, series) * 2.0 + turns * r.number(second)
-    value = tail + s * 2.0 + turns * r.number(first)
+        *more,
+    ]
     ended = select(x < r.infinity, value, x)
     ended = select(x > 0.0, ended, select(equal(x, 0.0), 0.0 - r.infinity, r.nan))
     return made(r, "log", lets, select(equal(x, x), ended, x))
+
+
+@functools.cache
+def usual_log(dtype: DType) -> Intrin:
+    """Of 1 or more; of infinity, and of what is no number, anything."""
+    r = real(dtype)
+    lets, value = _log_of(r, r.var("x"))
+    return made(r, "usual_log", lets, value)
 
 
 @functools.cache
@@ -243,14 +293,19 @@ def power(dtype: DType) -> Intrin:
     r = real(dtype)
     x, y, size, plain = (r.var(n) for n in ("x", "y", "size", "plain"))
     whole, odd = r.var("whole"), r.var("odd")
+    usual = exp(dtype)(y * log(dtype)(size))
+    minus = Bitcast(x, r.whole) < r.integer(0)
     lets: Lets = [
         (size, select(x < 0.0, 0.0 - x, x)),
-        (plain, exp(dtype)(y * log(dtype)(size))),
+        (plain, select(equal(size, 1.0), 1.0, usual)),
         (whole, truncate(dtype)(y)),
         (odd, y - truncate(dtype)(y * 0.5) * 2.0),
     ]
-    minus = select(equal(odd, 0.0), plain, 0.0 - plain)
-    below = select(equal(whole, y), minus, r.nan)
-    value = select(x < 0.0, below, plain)
+    # of infinity, which counts as even, `odd` is no number
+    inside = select(x < 0.0, size < r.infinity, x > 0.0)
+    rest = select(equal(whole, y), plain, select(inside, r.nan, plain))
+    below = select(equal(odd * odd, 1.0), 0.0 - plain, rest)
+    value = select(equal(y, y), select(minus, below, plain), y)
+    value = select(equal(x, x), value, x)
     value = select(equal(y, 0.0), 1.0, select(equal(x, 1.0), 1.0, value))
     return made(r, "power", lets, value, (y,))

@@ -141,7 +141,7 @@ SIGNATURES: dict[str, Signature] = {
     "copy": Signature(1, 1),
     "assign": Signature(1, 1),
     "map": Signature(1, 3, {"fn": _TEXT}, {"to": _TYPE, "shape": _INTS}),
-    "reduce": Signature(1, 1, {"fn": _TEXT, "axis": _INT}),
+    "reduce": Signature(1, 1, {"fn": _TEXT, "axis": _INT}, {"wide": _FLAG}),
     "arg_reduce": Signature(1, 1, {"fn": _TEXT, "axis": _INT, "last": _FLAG}),
     "cumulate": Signature(
         1, 1, {"fn": _TEXT, "axis": _INT, "exclusive": _FLAG, "reverse": _FLAG}

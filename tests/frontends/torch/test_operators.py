@@ -55,8 +55,25 @@ def adaptive(x: Any, count: int) -> Any:
 
 
 X = Ref("x")
+SOFT = np.asarray([-100, -20, -1, 0, 1.4, 1.6, 10, 90, 1e30], np.float32)
 # target, arguments, input, what it gives
 CASES: dict[str, tuple[str, Values, Any, Any]] = {
+    "softplus by its threshold": (
+        "softplus.default", {"beta": 2.0, "threshold": 3.0}, SOFT,
+        np.where(2 * SOFT > 3, SOFT, np.logaddexp(0, 2 * SOFT) / 2).astype(np.float32),
+    ),
+    "softplus": (
+        "softplus.default", {}, SOFT, np.logaddexp(0, SOFT).astype(np.float32),
+    ),
+    "elu by its scales": (
+        "elu.default", {"alpha": 1.5, "scale": 2.0, "input_scale": 0.5}, SOFT,
+        np.where(SOFT > 0, 2 * SOFT, 3 * np.expm1(SOFT / 2)).astype(np.float32),
+    ),
+    "mish": (
+        "mish.default", {}, SOFT,
+        (SOFT * np.tanh(np.logaddexp(0, SOFT))).astype(np.float32),
+    ),
+    "area of sinh": ("asinh.default", {}, SOFT, np.arcsinh(SOFT)),
     "a number compared": ("ge.Scalar", {"other": 3}, N, N >= 3),
     "bits of integers": ("__and__.Scalar", {"other": 3}, N, N & 3),
     "bits of booleans": ("__or__.Tensor", {"other": X}, N > 3, N > 3),

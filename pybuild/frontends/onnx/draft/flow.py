@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import HALVES, Array, DType
 from pybuild.frontends.onnx.draft.draft import MOST_BYTES, Draft
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Attr, Node, Quant, Tensor
@@ -25,7 +25,12 @@ Axes = Sequence[int]
 
 
 class Flow:
-    """What one ONNX node becomes; every method gives the name of a tensor."""
+    """What one ONNX node becomes; every method gives the name of a tensor.
+
+    wide  what joins float16 gives float32
+    """
+
+    wide = False
 
     def __init__(self, draft: Draft, op: Op) -> None:
         self.draft, self.op = draft, op
@@ -283,7 +288,10 @@ class Flow:
                 flat = self.reshape(flat, (*(shape[i] for i in kept), count))
                 axis = len(kept)
             name = "sum" if fn == "mean" else fn
-            x = self.emit("reduce", [flat], {"fn": name, "axis": axis})
+            attrs: dict[str, Attr] = {"fn": name, "axis": axis}
+            if self.wide and self.dtype(flat) in HALVES:
+                attrs["wide"] = True
+            x = self.emit("reduce", [flat], attrs)
             if fn == "mean":
                 x = self.div(x, self.const(count, x))
         final = made_shape if keep else [shape[i] for i in kept]

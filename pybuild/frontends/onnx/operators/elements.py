@@ -8,11 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pybuild.dtype import DType
+from pybuild.dtype import HALVES, DType
 from pybuild.errors import BuildError
 from pybuild.frontends.onnx.draft.draft import Draft
-from pybuild.frontends.onnx.draft.flow import Flow
-from pybuild.frontends.onnx.operators.eltwise import hard_line
+from pybuild.frontends.onnx.draft.flow import Axes, Flow
 from pybuild.frontends.onnx.reader.op import Op
 
 Handler = Callable[[Draft, Op], None]
@@ -24,6 +23,47 @@ def flowing(body: Flowing) -> Handler:
 
     def handler(draft: Draft, op: Op) -> None:
         body(Flow(draft, op))
+
+    return handler
+
+
+class Wide(Flow):
+    """A flow in which float16 and bfloat16 are float32 until they are given: operators
+    that are written as several nodes round once, and what is between does not overflow.
+    """
+
+    def __init__(self, draft: Draft, op: Op) -> None:
+        super().__init__(draft, op)
+        self._half: DType | None = None
+        self._narrow: dict[str, str] = {}
+
+    wide = True
+
+    def plain(self, name: str) -> str:
+        found = super().plain(name)
+        if self.dtype(found) not in HALVES:
+            return found
+        self._half = self.dtype(found)
+        made = self.cast(found, DType.FLOAT32)
+        self._narrow[made] = found
+        return made
+
+    def reduce(self, fn: str, x: str, axes: Axes, keep: bool = True) -> str:
+        """Of an input as it is: the sum is float32 all the same."""
+        return super().reduce(fn, self._narrow.get(x, x) if axes else x, axes, keep)
+
+    def give(self, name: str, index: int = 0) -> None:
+        half = self._half
+        if half is not None and self.dtype(name) is DType.FLOAT32:
+            name = self.cast(name, half)
+        super().give(name, index)
+
+
+def widening(body: Flowing) -> Handler:
+    """As `flowing`, with float32 between."""
+
+    def handler(draft: Draft, op: Op) -> None:
+        body(Wide(draft, op))
 
     return handler
 
@@ -111,7 +151,7 @@ def either_cast(layer: Handler, general: Handler) -> Handler:
     return handler
 
 
-@flowing
+@widening
 def mean(flow: Flow) -> None:
     first, *rest = flow.args()
     total = functools.reduce(flow.add, rest, first)
@@ -201,17 +241,6 @@ def relu(flow: Flow) -> None:
 
 
 @flowing
-def hard(flow: Flow) -> None:
-    """HardSigmoid and HardSwish."""
-    x = flow.arg(0)
-    slope, offset = hard_line(flow.op)
-    gate = flow.plus(flow.scaled(x, slope), offset)
-    gate = flow.map("minimum", gate, flow.const(1, x))
-    gate = flow.map("maximum", gate, flow.const(0, x))
-    flow.give(flow.mul(x, gate) if flow.op.kind == "HardSwish" else gate)
-
-
-@flowing
 def clip(flow: Flow) -> None:
     x = flow.arg(0)
     for index, (key, fn) in enumerate((("min", "maximum"), ("max", "minimum")), 1):
@@ -225,26 +254,11 @@ def clip(flow: Flow) -> None:
     flow.give(x)
 
 
-@flowing
-def leaky_relu(flow: Flow) -> None:
-    x = flow.arg(0)
-    below = flow.map("less", x, flow.const(0, x))
-    alpha = float(flow.op.attrs.get("alpha", 0.01))
-    flow.give(flow.map("where", below, flow.scaled(x, alpha), x))
-
-
-@flowing
+@widening
 def prelu(flow: Flow) -> None:
     x, slope = flow.args()
     below = flow.map("less", x, flow.const(0, x))
     flow.give(flow.map("where", below, flow.mul(x, slope), x))
-
-
-@flowing
-def sigmoid(flow: Flow) -> None:
-    x = flow.arg(0)
-    power = flow.map("exp", flow.map("negate", x))
-    flow.give(flow.div(flow.const(1, x), flow.plus(power, 1)))
 
 
 def onnx_type(op: Op, number: int) -> DType:
@@ -298,23 +312,6 @@ def identity(flow: Flow) -> None:
 
 
 @flowing
-def softmax_like(flow: Flow) -> None:
-    """Softmax and LogSoftmax, in any type; before opset 13 from the axis on."""
-    op, x = flow.op, flow.arg(0)
-    shape = flow.shape(x)
-    late = op.opset >= 13
-    axis = flow.axis(op.integer("axis", -1 if late else 1), len(shape))
-    axes = [axis] if late else list(range(axis, len(shape)))
-    moved = flow.sub(x, flow.reduce("max", x, axes))
-    power = flow.map("exp", moved)
-    total = flow.reduce("sum", power, axes)
-    if op.kind == "LogSoftmax":
-        flow.give(flow.sub(moved, flow.map("log", total)))
-    else:
-        flow.give(flow.div(power, total))
-
-
-@flowing
 def hardmax(flow: Flow) -> None:
     """1 for the first of the greatest, 0 else; before opset 13 from the axis on."""
     op, x = flow.op, flow.arg(0)
@@ -354,7 +351,6 @@ ELEMENTS: dict[str, Handler] = {
     "GreaterOrEqual": greater_or_equal,
     "Hardmax": hardmax,
     "IsInf": is_infinite,
-    "LogSoftmax": softmax_like,
     "Max": chained("maximum"),
     "Mean": mean,
     "Min": chained("minimum"),

@@ -31,10 +31,7 @@ def _activation(
         return flow.scaled(x, 1.0 if alpha is None else alpha)
 
     def sigmoid(x: str) -> str:
-        if flow.dtype(x) is DType.FLOAT32:
-            return flow.emit("logistic", [x])
-        power = flow.map("exp", flow.map("negate", x))
-        return flow.div(flow.const(1, x), flow.plus(power, 1))
+        return _layer(flow, "logistic", "sigmoid", x)
 
     def affine(x: str) -> str:
         return flow.plus(scaled(x), beta or 0.0)

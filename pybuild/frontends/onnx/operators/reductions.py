@@ -6,7 +6,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
-from pybuild.frontends.onnx.operators.elements import Handler, flowing
+from pybuild.frontends.onnx.operators.elements import Handler, flowing, widening
 
 
 def _axes(flow: Flow, rank: int) -> list[int] | None:
@@ -19,37 +19,45 @@ def _axes(flow: Flow, rank: int) -> list[int] | None:
     return [flow.axis(a, rank) for a in given]
 
 
-@flowing
+@widening
 def reduce(flow: Flow) -> None:
+    """Over no axis what is done to each element is still done."""
     kind, x = flow.op.kind.removeprefix("Reduce"), flow.arg(0)
     axes = _axes(flow, flow.rank(x))
     keep = bool(flow.op.integer("keepdims", 1))
-    if kind in ("L1", "L2", "SumSquare"):
-        x = flow.map("abs", x) if kind == "L1" else flow.mul(x, x)
     dtype = flow.dtype(x)
-    highest = None
-    if kind == "LogSumExp" and axes is not None:
-        highest = flow.reduce("max", x, axes)
-        # of nothing but minus infinity the sum is 0, whose logarithm is that again
-        lost = flow.map("is_infinite", highest)
-        highest = flow.map("where", lost, flow.const(0, x), highest)
-        x = flow.map("exp", flow.sub(x, highest))
-    if dtype is DType.BOOL:
-        x = flow.cast(x, DType.UINT8)
-    fn = {"Max": "max", "Min": "min", "Prod": "product", "Mean": "mean"}.get(
-        kind, "sum"
-    )
-    if axes is not None:
-        x = flow.reduce(fn, x, axes)
-    if kind.startswith("LogSum"):
-        x = flow.map("log", x)
-    if kind == "L2":
-        x = flow.map("sqrt", x)
-    if highest is not None:
-        x = flow.add(x, highest)
-    if axes is not None and not keep:
+    if axes is None:
+        axes, keep = [], True
+    if kind == "LogSumExp":
+        x = _log_sum_exp(flow, x, axes)
+    else:
+        x = _plain_reduce(flow, kind, x, axes)
+    if not keep:
         x = flow.reshape(x, [d for i, d in enumerate(flow.shape(x)) if i not in axes])
     flow.give(flow.cast(x, dtype))
+
+
+def _plain_reduce(flow: Flow, kind: str, x: str, axes: list[int]) -> str:
+    if kind in ("L1", "L2", "SumSquare"):
+        x = flow.map("abs", x) if kind == "L1" else flow.mul(x, x)
+    if flow.dtype(x) is DType.BOOL:
+        x = flow.cast(x, DType.UINT8)
+    usual = {"Max": "max", "Min": "min", "Prod": "product", "Mean": "mean"}
+    x = flow.reduce(usual.get(kind, "sum"), x, axes)
+    if kind == "LogSum":
+        return flow.map("log", x)
+    return flow.map("sqrt", x) if kind == "L2" else x
+
+
+def _log_sum_exp(flow: Flow, x: str, axes: list[int]) -> str:
+    """The greatest, and the logarithm of the sum of how much less each is: exp(x) may
+    be infinite where this is not."""
+    highest = flow.reduce("max", x, axes)
+    # of nothing but minus infinity the sum is 0, whose logarithm is that again
+    lost = flow.map("is_infinite", highest)
+    highest = flow.map("where", lost, flow.const(0, x), highest)
+    total = flow.reduce("sum", flow.map("exp", flow.sub(x, highest)), axes)
+    return flow.add(flow.map("log", total), highest)
 
 
 @flowing
@@ -120,7 +128,7 @@ def flat_places(flow: Flow, x: str, indices: str, axis: int) -> str:
     return flow.add(scaled, flow.const(base))
 
 
-@flowing
+@widening
 def instance_norm(flow: Flow) -> None:
     x, scale, bias = flow.args()
     rank = flow.rank(x)
@@ -140,7 +148,17 @@ def normalised(flow: Flow, x: str, axes: range, epsilon: float) -> str:
     return flow.div(centred, flow.map("sqrt", flow.plus(variance, epsilon)))
 
 
-@flowing
+@widening
+def mean_variance_norm(flow: Flow) -> None:
+    """(x - mean) / (deviation + 1e-9), over the axes of a picture's batch."""
+    x = flow.arg(0)
+    axes = [flow.axis(a, flow.rank(x)) for a in flow.op.integers("axes", (0, 2, 3))]
+    centred = flow.sub(x, flow.reduce("mean", x, axes))
+    variance = flow.reduce("mean", flow.mul(centred, centred), axes)
+    flow.give(flow.div(centred, flow.plus(flow.map("sqrt", variance), 1e-9)))
+
+
+@widening
 def batch_norm(flow: Flow) -> None:
     """Of inference, or with the statistics of this batch."""
     x, scale, bias, mean, variance = flow.args()
@@ -164,7 +182,7 @@ def batch_norm(flow: Flow) -> None:
     flow.give(flow.add(made, wide[1]))
 
 
-@flowing
+@widening
 def lp_norm(flow: Flow) -> None:
     """x / |x|, 0 where the norm is."""
     x, op = flow.arg(0), flow.op
@@ -179,7 +197,7 @@ def lp_norm(flow: Flow) -> None:
     flow.give(flow.map("where", nothing, zero, flow.div(x, safe)))
 
 
-@flowing
+@widening
 def local_response(flow: Flow) -> None:
     """LRN: by the sum of squares of neighbouring channels."""
     x, op = flow.arg(0), flow.op
@@ -214,5 +232,6 @@ JOINS: dict[str, Handler] = {
     "InstanceNormalization": instance_norm,
     "LRN": local_response,
     "LpNormalization": lp_norm,
+    "MeanVarianceNormalization": mean_variance_norm,
     "TopK": top_k,
 }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
-from pybuild.frontends.onnx.operators.elements import Handler, flowing
+from pybuild.frontends.onnx.operators.elements import Handler, flowing, widening
 
 Pads = list[tuple[int, int]]
 
@@ -226,7 +226,7 @@ def _window_places(
     return place.reshape(math.prod(outs), math.prod(kernel))
 
 
-@flowing
+@widening
 def average_pool(flow: Flow) -> None:
     op, x = flow.op, flow.arg(0)
     kernel = op.integers("kernel_shape", ())
@@ -256,7 +256,7 @@ def _counts(
     return total
 
 
-@flowing
+@widening
 def lp_pool(flow: Flow) -> None:
     op, x = flow.op, flow.arg(0)
     p = float(op.integer("p", 2))
@@ -266,7 +266,7 @@ def lp_pool(flow: Flow) -> None:
     flow.give(flow.map("power", total, flow.const(1 / p, x)))
 
 
-@flowing
+@widening
 def global_pool(flow: Flow) -> None:
     x = flow.arg(0)
     fn = "max" if flow.op.kind == "GlobalMaxPool" else "mean"

@@ -4,7 +4,6 @@ they are, bool. Quantised ones are written in fixed.py and tables.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from pybuild.dtype import DType
@@ -117,12 +116,8 @@ def elu(call: Call) -> None:
     if x.dtype is DType.INT8:
         _by_table("elu", flow, x)
         return
-    zero = flow.const(0, x)
-    below = flow.plus(flow.map("exp", flow.map("minimum", x, zero)), -1)
-    # near 0 the difference loses digits: tanh(x / 2) * (e^x + 1) does not
-    half = flow.map("tanh", flow.mul(x, flow.const(0.5, x)))
-    below = flow.mul(half, flow.plus(below, 2))
-    flow.give(flow.map("where", flow.map("less", x, zero), below, x))
+    below = flow.map("less", x, flow.const(0, x))
+    flow.give(flow.map("where", below, flow.map("expm1", x), x))
 
 
 def gelu(call: Call) -> None:
@@ -136,13 +131,7 @@ def gelu(call: Call) -> None:
     if x.dtype is DType.INT16:
         flow.give(curve(fn, flow, x))
         return
-    if near:
-        cube = flow.mul(flow.mul(flow.mul(x, x), x), flow.const(0.044715, x))
-        inner = flow.mul(flow.add(x, cube), flow.const(math.sqrt(2 / math.pi), x))
-        part = flow.map("tanh", inner)
-    else:
-        part = flow.map("erf", flow.mul(x, flow.const(math.sqrt(0.5), x)))
-    flow.give(flow.mul(flow.mul(x, flow.const(0.5, x)), flow.plus(part, 1)))
+    flow.give(flow.map(fn, x))
 
 
 def hard_swish(call: Call) -> None:
@@ -152,7 +141,7 @@ def hard_swish(call: Call) -> None:
         _by_table("hard_swish", flow, x)
         return
     held = flow.held(flow.plus(x, 3), 0, 6)
-    flow.give(flow.map("divide", flow.mul(x, held), flow.const(6, x)))
+    flow.give(flow.mul(x, flow.map("divide", held, flow.const(6, x))))
 
 
 def add_n(call: Call) -> None:

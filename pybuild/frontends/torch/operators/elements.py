@@ -133,23 +133,23 @@ def silu(w: Writer, call: Call) -> None:
     w.give("Mul", x, w.op("Sigmoid", x))
 
 
-def mish(w: Writer, call: Call) -> None:
-    x = call.tensor("self")
-    w.give("Mul", x, w.op("Tanh", w.op("Softplus", x)))
-
-
 def gelu(w: Writer, call: Call) -> None:
-    """By its formula, which is what the operator of newer opsets is written out to."""
-    x, kind = call.tensor("self"), call.get("approximate", "none")
-    if kind == "tanh":
-        cube = w.op("Mul", w.op("Mul", x, x), x)
-        inner = w.op("Add", x, w.op("Mul", cube, w.const(0.044715, "float32")))
-        inner = w.op("Mul", inner, w.const(0.7978845608028654, "float32"))
-        gate = w.op("Tanh", inner)
-    else:
-        gate = w.op("Erf", w.op("Mul", x, w.const(0.7071067811865476, "float32")))
-    half = w.op("Mul", x, w.const(0.5, "float32"))
-    w.give("Mul", half, w.op("Add", gate, w.const(1.0, "float32")))
+    w.give("Gelu", call.tensor("self"), approximate=call.get("approximate", "none"))
+
+
+def elu(w: Writer, call: Call) -> None:
+    """scale * x, or scale * alpha * (exp(input_scale * x) - 1) below 0."""
+    x, kind = call.tensor("self"), w.kind(call.outputs[0])
+    names = (("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0))
+    alpha, scale, inner = (float(call.get(*name)) for name in names)
+    if (scale, inner) == (1, 1):
+        w.give("Elu", x, alpha=alpha)
+        return
+    zero, by = w.const(0.0, kind), w.const(scale, kind)
+    above = w.op("Mul", x, by)
+    scaled = w.op("Mul", w.op("Min", x, zero), w.const(inner, kind))
+    below = w.op("Mul", w.op("Elu", scaled, alpha=alpha), by)
+    w.give("Where", w.op("Less", x, zero), below, above)
 
 
 def sloped(kind: str, name: str, default: float) -> Handler:
@@ -166,10 +166,23 @@ def prelu(w: Writer, call: Call) -> None:
     w.give("PRelu", x, w.reshape(slope, row))
 
 
+# beyond it log(1 + exp(x)) is x in float32
+_STRAIGHT = 18
+
+
 def softplus(w: Writer, call: Call) -> None:
-    if call.get("beta", 1) != 1:
-        raise call.invalid("beta other than 1 is not supported")
-    w.give("Softplus", call.tensor("self"))
+    """log(1 + exp(beta * x)) / beta; x where beta * x is above the threshold."""
+    x, kind = call.tensor("self"), w.kind(call.outputs[0])
+    beta, threshold = (float(call.get(*n)) for n in (("beta", 1), ("threshold", 20)))
+    if not beta:
+        raise call.invalid("beta is 0")
+    scaled = x if beta == 1 else w.op("Mul", x, w.const(beta, kind))
+    if beta == 1 and threshold >= _STRAIGHT:
+        w.give("Softplus", x)
+        return
+    made = w.op("Softplus", scaled)
+    made = made if beta == 1 else w.op("Mul", made, w.const(1 / beta, kind))
+    w.give("Where", w.op("Greater", scaled, w.const(threshold, kind)), x, made)
 
 
 def rsqrt(w: Writer, call: Call) -> None:
@@ -232,7 +245,8 @@ def softmax(kind: str) -> Handler:
 
 
 _ONE = {
-    "abs": "Abs", "acos": "Acos", "asin": "Asin", "atan": "Atan", "ceil": "Ceil",
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
+    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
     "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
     "hardswish": "HardSwish", "hardswish_": "HardSwish", "isnan": "IsNaN",
     "log": "Log", "logical_not": "Not", "bitwise_not": "Not", "neg": "Neg",
@@ -272,13 +286,13 @@ ELEMENTS: dict[str, Handler] = {
     **dict.fromkeys(("silu", "silu_"), silu),
     **dict.fromkeys(("leaky_relu", "leaky_relu_"),
                     sloped("LeakyRelu", "negative_slope", 0.01)),
-    **dict.fromkeys(("elu", "elu_"), sloped("Elu", "alpha", 1.0)),
+    **dict.fromkeys(("elu", "elu_"), elu),
     **dict.fromkeys(("softmax", "_softmax"), softmax("Softmax")),
     **dict.fromkeys(("log_softmax", "_log_softmax"), softmax("LogSoftmax")),
     "div": div, "div_": div, "gelu": gelu, "glu": glu,
     "hardsigmoid": one("HardSigmoid", alpha=1 / 6, beta=0.5),
     "log10": logarithm(10), "log2": logarithm(2), "masked_fill": masked_fill,
-    "mish": mish, "pow": power, "prelu": prelu,
+    "mish": one("Mish"), "pow": power, "prelu": prelu,
     "rsqrt": rsqrt, "rsub": two("Sub", turned=True), "softplus": softplus,
     "where": where,
 }  # fmt: skip

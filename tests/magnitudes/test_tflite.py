@@ -1,0 +1,101 @@
+"""Each operator of .tflite on one float, at every magnitude, and no number where LiteRT
+has none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import Array
+from pybuild.frontends.tflite import OPERATORS, load
+from tests.magnitudes.doors import CLAMPS, TFLITE, Operator
+from tests.magnitudes.grid import excess, grid
+from tests.magnitudes.runs import results
+from tests.ops.tflite_writer import FileOperator, FileTensor, write
+from tests.toolchains import require
+
+
+def written(operators: dict[str, Operator], size: int) -> bytes:
+    """One model of them all: x -> y_NAME."""
+    tensors = [FileTensor(n, (size,)) for n in ("x", *(f"y_{n}" for n in operators))]
+    nodes = []
+    for number, one in enumerate(operators.values(), 1):
+        ((table, options),) = one.attrs.items() if one.attrs else (("", {}),)
+        nodes.append(FileOperator(one.kind, (0,), (number,), table, options))
+    return write(tensors, nodes, [0], list(range(1, len(tensors))))
+
+
+def test_each_operator_at_every_magnitude(tmp_path: Path) -> None:
+    require("gcc")
+    x = grid()
+    graph = load("magnitudes.tflite", written(TFLITE, x.size), {})
+    made = results("tflite", graph, {"x": x}, tmp_path)
+    wrong = []
+    for name, one in TFLITE.items():
+        y = made[f"y_{name}"]
+        with np.errstate(all="ignore"):
+            true = one.function.true(x.astype(np.float64))
+        true = np.where(np.isnan(x) & (name in CLAMPS), y, true)
+        bad, _ = excess(y, true, one.function.bound)
+        places = np.flatnonzero(bad)[:3]
+        wrong += [f"{name}({x[i]}) = {y[i]}, not {true[i]}" for i in places]
+    assert not wrong, "\n".join(wrong)
+
+
+def _litert(data: bytes, x: Array) -> dict[str, Array]:
+    from ai_edge_litert import interpreter
+
+    kinds = interpreter.OpResolverType
+    net = interpreter.Interpreter(
+        model_content=data,
+        experimental_op_resolver_type=kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+    net.allocate_tensors()
+    net.set_tensor(net.get_input_details()[0]["index"], x)
+    net.invoke()
+    return {o["name"]: net.get_tensor(o["index"]) for o in net.get_output_details()}
+
+
+def test_no_number_is_where_litert_has_none() -> None:
+    pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
+    x = np.asarray([np.nan, np.inf, -np.inf, 0.5, -0.5, 2, -2, 0], np.float32)
+    theirs = _litert(written(TFLITE, x.size), x)
+    wrong = []
+    for name, one in TFLITE.items():
+        with np.errstate(all="ignore"):
+            ours = np.asarray(one.function.true(x.astype(np.float64)))
+        if not np.array_equal(np.isnan(ours), np.isnan(theirs[f"y_{name}"])):
+            wrong.append((name, ours, theirs[f"y_{name}"]))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+# operators of .tflite that are no function of one float, or that only move it
+OTHERS = frozenset((
+    "ADD", "ADD_N", "ARG_MAX", "ARG_MIN", "ASSIGN_VARIABLE", "AVERAGE_POOL_2D",
+    "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "BROADCAST_ARGS", "BROADCAST_TO",
+    "CALL_ONCE", "CAST", "CONCATENATION", "CONV_2D", "CUMSUM", "DEPTHWISE_CONV_2D",
+    "DEPTH_TO_SPACE", "DEQUANTIZE", "DIV", "DYNAMIC_UPDATE_SLICE",
+    "EMBEDDING_LOOKUP", "EQUAL", "EXPAND_DIMS", "FILL", "FLOOR_DIV", "FLOOR_MOD",
+    "FULLY_CONNECTED", "GATHER", "GATHER_ND", "GREATER", "GREATER_EQUAL", "IF",
+    "L2_NORMALIZATION", "L2_POOL_2D", "LESS", "LESS_EQUAL", "LOGICAL_AND",
+    "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "MAXIMUM", "MAX_POOL_2D", "MEAN",
+    "MINIMUM", "MIRROR_PAD", "MUL", "NOT_EQUAL", "PACK", "PAD", "PADV2", "POW",
+    "PRELU", "QUANTIZE", "RANGE", "RANK", "READ_VARIABLE", "REDUCE_ALL",
+    "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "RESHAPE",
+    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SELECT",
+    "SELECT_V2", "SHAPE", "SLICE", "SOFTMAX", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH",
+    "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SQUEEZE", "STRIDED_SLICE", "SUB",
+    "SUM", "SVDF", "TILE", "TRANSPOSE", "TRANSPOSE_CONV",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNPACK", "VAR_HANDLE", "WHILE", "ZEROS_LIKE",
+))  # fmt: skip
+
+
+def test_no_operator_is_without_a_row() -> None:
+    """A new one gets a line in doors.py, or above."""
+    known = {code for code in OPERATORS if not code.startswith("CUSTOM ")}
+    held = {one.kind for one in TFLITE.values()}
+    assert known - held == OTHERS
+    assert not held & OTHERS
