@@ -4,10 +4,13 @@ with scales and biases that converters and training leave there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
@@ -34,11 +37,15 @@ _CODES = {
 }
 
 
+LIVE = 6
+
+
 @dataclass(frozen=True)
 class Layer:
-    """Seven outputs, three of them dead, of four inputs (a depthwise one: of seven).
+    """A channel for each death, and some that live, of four inputs (a depthwise one: of
+    as many as outputs).
 
-    wide  int16 activations, with biases of int64
+    wide  bits of a bias of int16 activations; 0: all is int8
     """
 
     x: tuple[int, ...]
@@ -49,12 +56,12 @@ class Layer:
     axis: int
     x_scale: float
     y_scale: float
-    wide: bool
+    wide: int
 
 
-def drawn(layer: str, death: str, wide: bool, seed: int) -> Layer:
-    rng = np.random.default_rng(seed)
-    outs = 7
+def drawn(layer: str, deaths: Sequence[str], wide: int, live: int = LIVE) -> Layer:
+    rng = np.random.default_rng(len(deaths))
+    outs = len(deaths) + live
     ins = outs if layer == "depthwise" else 4
     shape, axis = {
         "conv": ((outs, 3, 3, ins), 0), "depthwise": ((1, 3, 3, outs), 3),
@@ -63,27 +70,24 @@ def drawn(layer: str, death: str, wide: bool, seed: int) -> Layer:
     w = rng.integers(-127, 128, shape).astype(np.int8)
     bias = rng.integers(-3000, 3000, outs)
     scales = rng.uniform(0.002, 0.02, outs).astype(np.float32)
-    scale, zeros, value = DEATHS[death]
-    for channel in rng.choice(outs, 3, replace=False):
-        where: list[Any] = [slice(None)] * len(shape)
-        where[axis] = channel
+    order = rng.permutation(outs)
+    for channel, death in zip(order, deaths, strict=False):
+        scale, zeros, value = DEATHS[death]
         if zeros:
-            w[tuple(where)] = 0
+            np.moveaxis(w, axis, 0)[channel] = 0
         scales[channel], bias[channel] = scale, value
-    if layer == "dense":
-        x, y = (2, ins), (2, outs)
-    elif layer == "transpose":
-        x, y = (1, 3, 3, ins), (1, 6, 6, outs)
-    else:
-        x, y = (1, 5, 5, ins), (1, 5, 5, outs)
-    bias = bias.astype(np.int64 if wide else np.int32)
+    x, y = {
+        "dense": ((2, ins), (2, outs)), "transpose": ((1, 3, 3, ins), (1, 6, 6, outs)),
+    }.get(layer, ((1, 5, 5, ins), (1, 5, 5, outs)))  # fmt: skip
+    bias = bias.astype(np.int64 if wide == 64 else np.int32)
     steps = 128 if wide else 1
     return Layer(x, y, w, bias, scales, axis, 0.05 / steps, 0.2 / steps, wide)
 
 
 def tflite(layer: str, made: Layer, fused: int = 0) -> bytes:
     """fused  1: RELU, 3: RELU6"""
-    kind, wide = ("INT16", "INT64") if made.wide else ("INT8", "INT32")
+    kind = "INT16" if made.wide else "INT8"
+    wide = f"INT{made.bias.dtype.itemsize * 8}"
     zeros = (0, 0) if made.wide else (-3, 5)
     tensors = [
         FileTensor("x", made.x, kind, None, (made.x_scale,), zeros[:1]),
@@ -97,10 +101,12 @@ def tflite(layer: str, made: Layer, fused: int = 0) -> bytes:
     reads: tuple[int, ...] = (0, 1, 2)
     code, table = _CODES[layer]
     options: dict[str, Any] = {"FusedActivationFunction": fused}
+    if made.wide == 32:
+        options["QuantizedBiasType"] = 2  # INT32
     if layer == "transpose":
         shape = np.asarray(made.y, np.int32)
         tensors.append(FileTensor("shape", (4,), "INT32", shape))
-        reads, options = (4, 1, 0, 2), {}
+        reads = (4, 1, 0, 2)
     if layer != "dense":
         stride = 2 if layer == "transpose" else 1
         options |= {"Padding": 0, "StrideH": stride, "StrideW": stride}
@@ -115,6 +121,52 @@ def _told(scales: Any) -> tuple[float, ...]:
     return tuple(float(s) for s in scales)
 
 
-def flat(made: Layer) -> Layer:
-    """The same with one scale, of all: that of the dead."""
-    return replace(made, scales=made.scales[[int(made.scales.argmin())]])
+def onnx_model(layer: str, made: Layer, linear: bool) -> onnx.ModelProto:
+    """linear  QLinearConv; else a layer between QuantizeLinear and DequantizeLinear"""
+    x, y = _first(made.x), _first(made.y)
+    w = np.moveaxis(made.w, -1, 1) if layer != "dense" else made.w
+    attrs: dict[str, Any] = {"transB": 1} if layer == "dense" else {}
+    axis = 0
+    if layer == "depthwise":
+        w = np.moveaxis(made.w, -1, 0)  # [C, 1, KH, KW]
+        attrs["group"] = w.shape[0]
+    if layer == "transpose":
+        w, axis = np.moveaxis(w, 0, 1), 1
+        attrs |= {"strides": [2, 2], "pads": [0, 0, 1, 1]}
+    elif layer != "dense":
+        attrs["pads"] = [1] * 4
+    scales = made.scales
+    held = {
+        "xs": np.float32(made.x_scale), "xz": np.int8(-3), "w": w, "ws": scales,
+        "wz": np.zeros(scales.shape, np.int8), "ys": np.float32(made.y_scale),
+        "yz": np.int8(5), "b": made.bias,
+        "bs": scales * np.float32(made.x_scale),
+        "bz": np.zeros(scales.shape, np.int32),
+    }  # fmt: skip
+    kind = {"dense": "Gemm", "transpose": "ConvTranspose"}.get(layer, "Conv")
+    node = helper.make_node
+    if linear:
+        reads = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"]
+        nodes = [node("QLinearConv", reads, ["y"], **attrs)]
+        held = {n: held[n] for n in reads[1:]}
+    else:
+        nodes = [
+            node("DequantizeLinear", ["x", "xs", "xz"], ["xf"]),
+            node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=axis),
+            node("DequantizeLinear", ["b", "bs", "bz"], ["bf"], axis=0),
+            node(kind, ["xf", "wf", "bf"], ["yf"], **attrs),
+            node("QuantizeLinear", ["yf", "ys", "yz"], ["y"]),
+        ]
+    graph = helper.make_graph(
+        nodes, "dead",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.INT8, x)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.INT8, y)],
+        [numpy_helper.from_array(np.asarray(v), n) for n, v in held.items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=9)
+
+
+def _first(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Channels first."""
+    return (shape[0], shape[-1], *shape[1:-1])
