@@ -129,8 +129,6 @@ def _nothing(call: Call, shape: tuple[int, ...]) -> None:
 def strided_slice(call: Call) -> None:
     """Python's slices, with masks for open ends, dropped, new and skipped axes."""
     x = call.tensor(0)
-    if call.option("Offset"):
-        raise call.error("an end counted from begin (offset) is not supported")
     cuts, shape, drop = _cuts(call, x)
     begin, end, strides = (tuple(c) for c in zip(*cuts, strict=True))
     counts = tuple(len(range(b, e, s)) for b, e, s in cuts)
@@ -193,8 +191,25 @@ def _cut(call: Call, dim: int, cut: _Cut, opened: tuple[bool, bool]) -> _Cut:
     begin, end, stride = cut
     if stride == 0:
         raise call.error("a stride of 0 makes no sense")
+    if call.option("Offset"):
+        first = slice(None if opened[0] else begin, None, stride).indices(dim)[0]
+        return _counted(call, dim, (first, end, stride), opened[1])
     span = slice(None if opened[0] else begin, None if opened[1] else end, stride)
     return span.indices(dim)
+
+
+def _counted(call: Call, dim: int, cut: _Cut, opened: bool) -> _Cut:
+    """A slice whose end is counted from where it begins.
+
+    Errors  BuildError where LiteRT's kernel reads or writes outside of its tensors: it
+            makes an output of that size, whatever is there
+    """
+    first, count, stride = cut
+    last = first + count
+    if opened or not 0 <= last <= dim - (stride < 0):
+        what = f"{count} values from {first} on (offset) are not in an axis of {dim}"
+        raise call.error(what, "no offset, or an end within the axis")
+    return first, last, stride
 
 
 def _whole_axes(
