@@ -111,10 +111,10 @@ class GraphModule(Timed):
 
         copy  False: it is read where it lies, see set_input_zero_copy()
         """
-        first = {} if key is None else {key: value}
+        first: dict[Any, Any] = {} if key is None else {key: value}
         self._give({**first, **more}, copy)
 
-    def _give(self, given: Mapping[Key, Any], copy: bool = True) -> None:
+    def _give(self, given: Mapping[Any, Any], copy: bool = True) -> None:
         """Inputs of any names, also such as parameters of functions here have."""
         values = {self._name(key): value for key, value in given.items()}
         if not copy:

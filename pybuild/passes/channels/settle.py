@@ -61,10 +61,10 @@ def _out_of_reach(node: Node, graph: Graph, made: ConvParameters) -> Flags:
     most = np.abs(bias.astype(np.float64))
     most += (-x.dtype.low + abs(made.x_zero)) * (up - down)
     if x.dtype is DType.INT16 and made.rounding != "double":
-        return (most >= _WIDE) | (np.asarray(made.multipliers) == 0)
+        return np.asarray((most >= _WIDE) | (np.asarray(made.multipliers) == 0))
     if made.rounding == "double":
         most = np.ldexp(most, np.maximum(np.asarray(made.shifts), 0))
-    return (most >= 2.0**31 - 1) | (np.asarray(made.multipliers) == 0)
+    return np.asarray((most >= 2.0**31 - 1) | (np.asarray(made.multipliers) == 0))
 
 
 def _bias_of(node: Node, graph: Graph, count: int) -> Ints:

@@ -108,20 +108,15 @@ def slice_(call: Call) -> None:
     if 0 in counts and all(
         0 <= b <= e <= dim for b, e, dim in zip(begin, end, x.shape, strict=True)
     ):
-        _nothing(call, counts)
+        nothing(call, counts)
         return
     attrs = {"begin": begin, "end": end, "strides": (1,) * len(begin)}
     call.emit("slice", (x.name,), attrs)
 
 
-def _nothing(call: Call, shape: tuple[int, ...]) -> None:
-    """The output has no elements: loops join such pieces to others.
-
-    Errors  BuildError where it is an output of the model
-    """
+def nothing(call: Call, shape: tuple[int, ...]) -> None:
+    """The output has no elements: loops join such pieces to others."""
     builder, index = call.builder, call.flat.outputs[0]
-    if index in builder.model.outputs and not builder.inside:
-        raise call.error(f"its output {list(shape)} has no elements")
     made = replace(call.output((1,) * len(shape)), shape=shape)
     builder.known[index] = builder.add(made, np.zeros(shape, made.dtype.numpy))
 
@@ -134,7 +129,7 @@ def strided_slice(call: Call) -> None:
     counts = tuple(len(range(b, e, s)) for b, e, s in cuts)
     kept = tuple(1 if dim is None else counts[dim] for dim in shape if dim not in drop)
     if 0 in counts:
-        _nothing(call, kept)
+        nothing(call, kept)
         return
     attrs = {"begin": begin, "end": end, "strides": strides}
     if kept == counts:
