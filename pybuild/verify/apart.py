@@ -2,7 +2,7 @@
 side that asks. `verify/child.py` is the side that answers.
 
 One process serves all models, so that packages are imported once. What goes between is
-JSON and plain arrays; our own graph goes there as we hold it, nothing is unpickled here.
+JSON and plain arrays; our own graph goes there as it is, nothing is unpickled here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Refused(Exception):
         self.problems, self.lacking = problems, lacking
 
 
-def send(stream: IO[bytes], told: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def send(
+    stream: IO[bytes], told: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> None:
     """One message: a line of JSON, then the arrays that it names."""
     data = io.BytesIO()
     for value in arrays.values():

@@ -18,7 +18,9 @@ from pybuild.errors import BuildError
 from pybuild.verify.apart import Answer, receive, send
 from pybuild.verify.reference import Lacking, Reference, loaded_here
 
-_MOST = 4  # models that are held: of a check, and of the search for its first difference
+_MOST = (
+    4  # models that are held: of a check, and of the search for its first difference
+)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.records import dataclass
-from pybuild.verify.apart import Answer, Refused, ReferenceCrashed, ask, bare
+from pybuild.verify.apart import Answer, ReferenceCrashed, Refused, ask, bare
 from pybuild.verify.onnx_reference import ort_run, standard_run
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
