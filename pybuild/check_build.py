@@ -39,8 +39,8 @@ def check(
     on       "host"; a board of `crt boards`, simulated; or where firmware serves the
              model, as pybuild.rpc.connect takes it: "serial:/dev/ttyUSB0,921600"
     key_file  the key that a real board has, too, as pybuild.rpc.connect takes it
-    ref, backends, per_layer  as crt check --help says; on boards this machine is the
-             reference
+    ref, backends, per_layer  as crt check --help says; a board is compared with this
+             machine, and that with the reference
     progress  called with the samples that are done, and all of them
     options  as Model.build(), of a model that is not built yet
     Errors   BuildError; pybuild.rpc.RemoteError where the line or board is not there
@@ -61,7 +61,6 @@ def check(
     from pybuild.boards.device import open_device
 
     device = open_device(on, "auto", "auto", "", library.options.optimise)
-    made = check_on_board(
-        device, library, library.model.path, samples, per_layer, seed, own
-    )
+    where, chosen = file_and_reference(library.model, ref)
+    made = check_on_board(device, library, where, samples, per_layer, seed, own, chosen)
     return made.result

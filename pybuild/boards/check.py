@@ -1,4 +1,6 @@
-"""The same inputs on a board and on this machine: integers must be the same bits."""
+"""The same inputs on a board and on this machine: integers must be the same bits. And
+this machine beside the reference, so that both are not wrong alike.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ from pybuild.host.lazy_buffers import lend
 from pybuild.host.trace import recorded
 from pybuild.package.curve import Fit, fit_facts
 from pybuild.records import dataclass
-from pybuild.verify.check import CheckResult, inputs_of
+from pybuild.verify.check import CheckResult, check, inputs_of
 from pybuild.verify.classes import REFERENCE, classes_of
 from pybuild.verify.compare import Judge, Limits, Tally, ranges
 from pybuild.verify.samples import Inputs, samples
+from pybuild.verify.wide import Wide, wide_sample
 
 if TYPE_CHECKING:
     from pybuild.host.build_facts import Library
@@ -46,16 +49,23 @@ def check_on_board(
     per_layer: bool = False,
     seed: int = 0,
     own: Samples | None = None,
+    ref: str = "",
 ) -> BoardCheck:
-    """Compares `count` seeded inputs, or the user's own, with the host's LLVM back end.
+    """Compares `count` seeded inputs, or the user's own, with the host's LLVM back end,
+    and that with a reference.
 
     per_layer  compares what every step writes, too
+    ref        as crt check --ref; "": none
     Errors     BuildError; LimitError where the program does not fit the board
     """
     program = program_of(device, library, per_layer)
     library = program.library
     given = inputs_of(own)
-    given = given or [s.inputs for s in samples(library.plan.graph, count, seed)]
+    far: list[Wide] = []
+    if not given:
+        given = [s.inputs for s in samples(library.plan.graph, count, seed)]
+        far = _wide(library, seed)
+        given += [wide.sample.inputs for wide in far]
     wanted = on_host(library, given, per_layer)
     if per_layer:
         found: Sequence[Values] = [run_recorded(device, library, g) for g in given]
@@ -66,9 +76,35 @@ def check_on_board(
         return None if per_layer else _first_bad(device, library, inputs)
 
     name, by = device.board.name, f"{device.toolchain}, {device.simulator.name}"
-    result = against_host(library, path, name, given, wanted, found, own, first_bad)
+    result = against_host(
+        library, path, name, given, wanted, found, own, first_bad, len(far)
+    )
+    result = replace(result, wide=far[0] if far else None)
     result = replace(result, per_layer=per_layer, notes=(by,))
+    if ref:
+        here = check(path, library, ("llvm",), ref, count, seed=seed, own=own)
+        result = beside_reference(result, here)
     return BoardCheck(device, result, program.fit)
+
+
+def _wide(library: Library, seed: int) -> list[Wide]:
+    """The wide sample, where there is one; of a stream's rows there is none."""
+    graph = library.plan.graph
+    found = None if graph.windows else wide_sample(graph, seed)
+    return [] if found is None else [found]
+
+
+def beside_reference(result: CheckResult, here: CheckResult) -> CheckResult:
+    """What a board was compared with, this machine, beside the reference of `here`."""
+    return replace(
+        result,
+        reference=f"this machine, and that against {here.reference}",
+        backends={**result.backends, "this machine": here.backends["llvm"]},
+        tolerance=here.tolerance,
+        ok=result.ok and here.ok,
+        notes=(*result.notes, *here.notes),
+        wide=here.wide,
+    )
 
 
 def against_host(
@@ -80,16 +116,19 @@ def against_host(
     found: Sequence[Values],
     own: Samples | None = None,
     first_bad: Callable[[Inputs], str | None] = lambda inputs: None,
+    wide: int = 0,
 ) -> CheckResult:
     """What was found on a board, of this name, beside what this machine makes of it.
 
+    wide       how many of the last samples are wide: they have ranges of their own
     first_bad  the layer in which an input becomes something else
     """
     graph = library.plan.graph
-    judge = Judge(graph, Limits(), ranges(graph, wanted))
+    judge = Judge(graph, Limits(), ranges(graph, wanted[: len(wanted) - wide]))
+    far = Judge(graph, Limits(), ranges(graph, wanted[len(wanted) - wide :]))
     tally = Tally()
-    for inputs, have, want in zip(given, found, wanted, strict=True):
-        seen = judge.compare(have, want)
+    for n, (inputs, have, want) in enumerate(zip(given, found, wanted, strict=True)):
+        seen = (judge if n < len(wanted) - wide else far).compare(have, want)
         if seen.mismatches and not tally.mismatches:
             seen = replace(seen, first_layer=first_bad(inputs) or seen.first_layer)
         tally += seen
@@ -98,7 +137,7 @@ def against_host(
     return CheckResult(
         model=Path(path).name,
         reference="this machine, back end llvm",
-        samples=len(given),
+        samples=len(given) - wide,
         rounding=library.report.rounding,
         per_layer=False,
         tensors=len(found[0]),

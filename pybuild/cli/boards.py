@@ -17,6 +17,7 @@ import numpy as np
 import pybuild
 from pybuild.cli import tables
 from pybuild.cli.progress import working
+from pybuild.cli.quantise import reference_of
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem, UsageError
 
@@ -185,8 +186,9 @@ def check(
     device = _device(args)
     with working(f"checking {Path(args.model).name} on {device.board.name}"):
         done = check_on_board(
-            device, library, args.model, args.samples, args.per_layer, args.seed, own
-        )
+            device, library, args.model, args.samples, args.per_layer, args.seed, own,
+            reference_of(args, library) or "auto",
+        )  # fmt: skip
     if not args.json:
         called = str if args.long else library.plan.graph.shown
         tables.show_check(done.result, called)

@@ -125,6 +125,8 @@ def show_check(result: CheckResult, called: Callable[[str], str] = str) -> None:
     table(f"{result.model} against {result.reference}", columns, rows)
     scope = f"{result.tensors} tensors" if result.per_layer else "outputs"
     print(f"{result.samples} samples, {scope}; {result.tolerance}")
+    if result.wide is not None:
+        print(f"and a wide one: {result.wide}")
     if result.classes is not None:
         show_classes(result.classes)
     for note in result.notes:

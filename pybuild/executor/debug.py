@@ -111,6 +111,7 @@ class GraphModuleDebug(GraphModule):
 
     def run(
         self,
+        /,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: float = 1,
@@ -122,7 +123,7 @@ class GraphModuleDebug(GraphModule):
     ) -> None:
         """Times every layer, takes every output, writes the files, prints the table."""
         if inputs:
-            self.set_input(**inputs)
+            self._give(inputs)
         how = Timing(
             number,
             repeat,
@@ -193,11 +194,11 @@ class GraphModuleDebug(GraphModule):
         self._ready()
         return step_time(self.net, step, how)
 
-    def profile(self, collectors: object = None, **inputs: Any) -> Report:
+    def profile(self, /, collectors: object = None, **inputs: Any) -> Report:
         """Times of one run, after three to warm up."""
         if collectors is not None:
             raise ValueError("collectors: there are none, only times are measured")
-        self.set_input(**inputs)
+        self._give(inputs)
         times = self._times(Timing(number=1, repeat=_WARM_UP + 1))
         seconds = [spent[-1] for spent in times]
         return profile_report(self.nodes, seconds, str(self.devices[0]))

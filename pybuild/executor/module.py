@@ -100,25 +100,34 @@ class GraphModule(Timed):
     # ---- inputs ---------------------------------------------------------------
 
     def set_input(
-        self, key: Key | None = None, value: Any = None, copy: bool = True, **more: Any
+        self,
+        /,
+        key: Key | None = None,
+        value: Any = None,
+        copy: bool = True,
+        **more: Any,
     ) -> None:
         """Gives one input or parameter, or several by keyword.
 
         copy  False: it is read where it lies, see set_input_zero_copy()
         """
-        values = {} if key is None else {self._name(key): value}
-        values |= {self._name(name): value for name, value in more.items()}
+        first: dict[Any, Any] = {} if key is None else {key: value}
+        self._give({**first, **more}, copy)
+
+    def _give(self, given: Mapping[Any, Any], copy: bool = True) -> None:
+        """Inputs of any names, also such as parameters of functions here have."""
+        values = {self._name(key): value for key, value in given.items()}
         if not copy:
             self._bind(values)
             return
         weights = {n: v for n, v in values.items() if n not in self.inputs.tensors}
-        given = {n: v for n, v in values.items() if n in self.inputs.tensors}
-        self.inputs.must_fit(given)
+        own = {n: v for n, v in values.items() if n in self.inputs.tensors}
+        self.inputs.must_fit(own)
         if weights:
             self.parameters.give(weights)
-        self.inputs.give(given)
+        self.inputs.give(own)
 
-    def set_input_zero_copy(self, key: Key, value: Any = None, **more: Any) -> None:
+    def set_input_zero_copy(self, /, key: Key, value: Any = None, **more: Any) -> None:
         """Lets runs read an input where it lies until it is set again; None: home.
 
         Owner   the array is kept
@@ -184,14 +193,14 @@ class GraphModule(Timed):
         self._ready()
         self.net.setup()
 
-    def run(self, **inputs: Any) -> None:
+    def run(self, /, **inputs: Any) -> None:
         """Sets the given inputs, then runs once."""
         if inputs:
-            self.set_input(**inputs)
+            self._give(inputs)
         self._ready()
         self.net.go()
 
-    def run_from_inputs(self, *given: Any) -> list[NDArray]:
+    def run_from_inputs(self, /, *given: Any) -> list[NDArray]:
         """Device type and number, of where outputs are wanted (the CPU), then names and
         values; copies of all outputs.
         """
@@ -200,7 +209,7 @@ class GraphModule(Timed):
         if tuple(given[:2]) != (cpu().device_type, 0):
             raise ValueError(f"outputs are copied to cpu(0), not to device {given[:2]}")
         pairs = given[2:]
-        self.set_input(**dict(zip(pairs[::2], pairs[1::2], strict=True)))
+        self._give(dict(zip(pairs[::2], pairs[1::2], strict=True)))
         self.run()
         return [self.get_output(i).copy() for i in range(self.get_num_outputs())]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pybuild.executor.instance import Instance
@@ -22,7 +22,7 @@ class Timed(abc.ABC):
     def __getitem__(self, name: str) -> Callable[..., Any]: ...
 
     @abc.abstractmethod
-    def set_input(self, *given: Any, **more: Any) -> None: ...
+    def _give(self, given: Mapping[Any, Any], copy: bool = True) -> None: ...
 
     @abc.abstractmethod
     def _ready(self) -> None:
@@ -56,6 +56,7 @@ class Timed(abc.ABC):
 
     def benchmark(
         self,
+        /,
         device: Device | None = None,
         func_name: str = "run",
         repeat: int = 5,
@@ -82,5 +83,5 @@ class Timed(abc.ABC):
             given = [part for pair in inputs.items() for part in pair]
             call = self.time_evaluator("run_from_inputs", device, **options)
             return call(cpu().device_type, 0, *given)
-        self.set_input(**inputs)
+        self._give(inputs)
         return self.time_evaluator(func_name, device, **options)()

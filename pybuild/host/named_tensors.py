@@ -148,7 +148,7 @@ class Named(abc.ABC):
     def _repr_html_(self) -> str:
         return as_html(tensors_page(self.inputs, self.results, self.parameters))
 
-    def run(self, *values: Any, **inputs: Any) -> dict[str, Array]:
+    def run(self, /, *values: Any, **inputs: Any) -> dict[str, Array]:
         """Sets the given inputs, runs once; copies of all outputs by name.
 
         net.run(image=photo), or net.run(photo) where there is one input
@@ -173,7 +173,7 @@ class Named(abc.ABC):
         self.go()
         return self.outputs()
 
-    def __call__(self, *values: Any, **inputs: Any) -> dict[str, Array]:
+    def __call__(self, /, *values: Any, **inputs: Any) -> dict[str, Array]:
         return self.run(*values, **inputs)
 
     def outputs(self) -> dict[str, Array]:

@@ -10,6 +10,7 @@ from pybuild.ops import (
     act,
     contract,
     conv,
+    conv_types,
     convert,
     decide,
     dense,
@@ -34,9 +35,9 @@ _UNARY = Operator(act.infer, act.reference, nothing)
 _ADD = Operator(eltwise.infer, eltwise.add, nothing)
 
 OPERATORS: dict[str, Operator] = {
-    "conv2d": Operator(conv.infer_conv2d, conv.conv2d, conv.macs_conv2d),
+    "conv2d": Operator(conv_types.infer_conv2d, conv.conv2d, conv.macs_conv2d),
     "depthwise_conv2d": Operator(
-        conv.infer_depthwise, conv.depthwise, conv.macs_depthwise
+        conv_types.infer_depthwise, conv.depthwise, conv.macs_depthwise
     ),
     "dense": Operator(dense.infer, dense.reference, dense.macs),
     "add": _ADD,

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
-from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.errors import BuildError
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import (
     Numbers,
-    Shape,
-    Types,
     Values,
     clamp_of,
     clamped,
-    computable,
     invalid,
     operand,
     optional,
     rounding,
-    same_types,
     value,
     whole_quant,
 )
@@ -39,10 +37,10 @@ from pybuild.ops.fixed_point.quant import (
     rounded_away,
     saturated,
 )
+from pybuild.ops.fixed_point.still import Still, fits, sum_ends
 from pybuild.records import dataclass
 
 _INT32 = 1 << 31
-_TOO_FAR = "the scales of inputs and output are too far apart for 32 bits"
 _MOST = 64  # layers whose scales are remembered
 _MORE = 256  # than a scaled sum: a zero point, and what rounds up
 
@@ -99,7 +97,7 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
     rule = layer_rounding(node, graph)
     scales = _scales(x.scale, w.quant.scale, y.scale, rule)
     if max(scales) == math.inf:
-        raise invalid(node, graph, _TOO_FAR, "calibrate the output of this layer")
+        raise _too_far(node, graph, scales, scales.index(math.inf))
     low, high = quantized_clamp(clamp_of(node), y)
     mults, shifts = _integers(scales, rule)
     made = ConvParameters(
@@ -134,9 +132,7 @@ def sum_reach(node: Node, graph: Graph, made: ConvParameters) -> Ints | None:
     if weights is None or (x is DType.INT16 and made.rounding != "double"):
         return None
     bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
-    rows = weights
-    if node.op == "depthwise_conv2d":
-        rows = weights.reshape(-1, weights.shape[-1]).T
+    rows = by_output(node, weights)
     least, most = accumulator_bound(rows, bias, made.x_zero, x)
     reach = np.maximum(-least, most)
     if made.rounding == "double":
@@ -144,18 +140,66 @@ def sum_reach(node: Node, graph: Graph, made: ConvParameters) -> Ints | None:
     return reach
 
 
+def by_output(node: Node, weights: Array) -> Array:
+    """Weights [outputs, ...] of any layer."""
+    if node.op == "depthwise_conv2d":
+        return weights.reshape(-1, weights.shape[-1]).T
+    return weights
+
+
 def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
-    """Proves that no partial sum leaves its type, where the weights are known."""
+    """Proves that no partial sum leaves its type, where the weights are known; what a
+    channel sums that is still is all the same.
+    """
     reach = sum_reach(node, graph, made)
     if reach is None:
         return
-    if bool((reach >= _INT32).any()):
-        channel = int(np.argmax(reach))
+    over, far = reach >= _INT32, np.zeros(len(reach), bool)
+    if made.rounding in ("single", "away"):
+        far = reach * np.asarray(made.scales) + _MORE >= _INT32
+    if not (over | far).any():
+        return
+    still = still_channels(node, graph, made)
+    moving = ~still.flags if still is not None else np.ones(len(reach), bool)
+    if (over & moving).any():
+        channel = int(np.argmax(np.where(moving, reach, 0)))
         what = f"the int32 sum of output channel {channel} could overflow"
         raise invalid(node, graph, what, "fewer inputs per output, or smaller weights")
-    scaled = reach * np.asarray(made.scales) + _MORE
-    if made.rounding in ("single", "away") and bool((scaled >= _INT32).any()):
-        raise invalid(node, graph, _TOO_FAR, "calibrate the output of this layer")
+    if (far & moving).any():
+        raise _too_far(node, graph, made.scales, int(np.argmax(far & moving)))
+
+
+def _too_far(
+    node: Node, graph: Graph, scales: Sequence[float], channel: int
+) -> BuildError:
+    output = f"output channel {channel}" if len(scales) > 1 else "output"
+    what = f"the scales of inputs and {output} are too far apart for 32 bits"
+    return invalid(node, graph, what, "calibrate the output of this layer")
+
+
+def still_channels(node: Node, graph: Graph, made: ConvParameters) -> Still | None:
+    """The output channels that give one integer whatever comes in: with weights of 0,
+    or a scale in which no sum is a step. None: the weights may be replaced.
+    """
+    fixed = [name for name in node.inputs[1:] if name]
+    if not all(graph.known(name) for name in fixed):
+        return None
+    rows, x = by_output(node, graph.constants[fixed[0]]), operand(node, graph, 0).dtype
+    bias = np.zeros(len(rows), np.int64)
+    if len(fixed) > 1:
+        bias = graph.constants[fixed[1]].astype(np.int64)
+    least, most = accumulator_bound(rows, None, made.x_zero, x)
+    wide = x is DType.INT16 and made.rounding != "double"
+    ends, sure = sum_ends(bias, (least, most), wide)
+    real = made.rounding == "even" or (made.rounding == "away" and wide)
+    if real:  # by the scale itself
+        sure = sure & (np.abs(ends).max(0) * np.asarray(made.scales) < _INT32)
+    else:
+        fit = fits(ends, made.multipliers, made.shifts, made.rounding)
+        none = np.asarray(made.multipliers) == 0
+        sure, ends = sure & fit | none, np.where(none, 0, ends)
+    values = finish(node, graph, np.where(sure, ends, 0), made).astype(np.int64)
+    return Still(sure & (values[0] == values[1]), values[0])
 
 
 def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Array:
@@ -172,93 +216,6 @@ def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Arra
         y = requantize(acc, made.multipliers, made.shifts, made.rounding)
         y = y + made.y_zero
     return saturated(y, graph.tensor(node.output).dtype, made.low, made.high)
-
-
-def infer_conv2d(node: Node, graph: Graph) -> Types:
-    """Shapes  x [N,H,W,C]  w [O,KH,KW,C/groups]  y [N,OH,OW,O]"""
-    x, w = operand(node, graph, 0), operand(node, graph, 1)
-    dtype = layer_types(node, graph, x, w)
-    groups = int(node.attrs.get("groups", 1))
-    if len(x.shape) != 4 or len(w.shape) != 4:
-        what = f"needs x[N,H,W,C] and w[O,KH,KW,C], has {x.shape} and {w.shape}"
-        raise invalid(node, graph, what)
-    if groups < 1 or w.shape[3] * groups != x.shape[3] or w.shape[0] % groups:
-        what = f"{groups} groups of {w.shape[3]} channels, {w.shape[0]} outputs do "
-        raise invalid(node, graph, what + f"not fit {x.shape[3]} input channels")
-    height, width = windows(node, graph, x.shape, w.shape[1:3])
-    check_weights(node, graph, w.shape[0], 0)
-    return (((x.shape[0], height, width, w.shape[0]), dtype),)
-
-
-def infer_depthwise(node: Node, graph: Graph) -> Types:
-    """Shapes  x [N,H,W,C]  w [KH,KW,C*M]  y [N,OH,OW,C*M]"""
-    x, w = operand(node, graph, 0), operand(node, graph, 1)
-    dtype = layer_types(node, graph, x, w)
-    if len(x.shape) != 4 or len(w.shape) != 3:
-        what = f"needs x[N,H,W,C] and w[KH,KW,C*M], has {x.shape} and {w.shape}"
-        raise invalid(node, graph, what)
-    if x.shape[3] == 0 or w.shape[2] % x.shape[3]:
-        what = f"{w.shape[2]} outputs are no multiple of {x.shape[3]} input channels"
-        raise invalid(node, graph, what)
-    height, width = windows(node, graph, x.shape, w.shape[:2])
-    check_weights(node, graph, w.shape[2], 2)
-    return (((x.shape[0], height, width, w.shape[2]), dtype),)
-
-
-def windows(
-    node: Node, graph: Graph, x: Shape, kernel: tuple[int, ...]
-) -> tuple[int, int]:
-    """Output height and width of a window that moves over padded input."""
-    strides = node.attrs.get("strides", (1, 1))
-    dilations = node.attrs.get("dilations", (1, 1))
-    top, left, bottom, right = node.attrs.get("pads", (0, 0, 0, 0))
-    found = []
-    for dim, size, stride, dilation, pad in zip(
-        x[1:3], kernel, strides, dilations, (top + bottom, left + right), strict=True
-    ):
-        if size < 1 or stride < 1 or dilation < 1 or pad < 0:
-            what = f"kernel {tuple(kernel)}, strides {strides}, dilations {dilations}"
-            raise invalid(node, graph, what + " must be positive")
-        room = dim + pad - ((size - 1) * dilation + 1)
-        if room < 0:
-            what = f"the window {tuple(kernel)} is larger than its padded input"
-            raise invalid(node, graph, f"{what} {tuple(x[1:3])}")
-        found.append(room // stride + 1)
-    return found[0], found[1]
-
-
-def layer_types(node: Node, graph: Graph, x: Tensor, w: Tensor) -> DType:
-    """The type of activations: that of the weights, or int16 with int8 weights."""
-    if x.dtype is DType.INT16 and w.dtype is DType.INT8:
-        computable(node, graph, w)
-        return computable(node, graph, x)
-    if w.dtype is DType.INT16:
-        what = f"weights '{w.name}' are int16"
-        raise invalid(node, graph, what, "int16 activations go with int8 weights")
-    return same_types(node, graph, x, w)
-
-
-def check_weights(node: Node, graph: Graph, channels: int, axis: int) -> None:
-    """Scales per tensor or per output channel; a bias that fits."""
-    x, w = operand(node, graph, 0), operand(node, graph, 1)
-    if w.dtype is DType.INT8:
-        assert w.quant is not None  # same_types has seen to it
-        count = len(w.quant.scale)
-        if any(w.quant.zero_point):
-            hint = "quantise weights symmetrically"
-            raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
-        if count > 1 and (count != channels or w.quant.axis != axis):
-            what = f"{count} weight scales on axis {w.quant.axis}, {channels} outputs"
-            raise invalid(node, graph, what)
-    bias = optional(node, graph, 2)
-    if bias is None:
-        return
-    expected = DType.INT32 if w.dtype is DType.INT8 else DType.FLOAT32
-    if x.dtype is DType.INT16 and bias.dtype is DType.INT64:
-        expected = DType.INT64
-    if bias.shape != (channels,) or bias.dtype is not expected:
-        what = f"bias is {bias.dtype.value}{list(bias.shape)}, not "
-        raise invalid(node, graph, f"{what}{expected.value}[{channels}]")
 
 
 def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:

@@ -8,13 +8,12 @@ from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import Types, Values, clamped, invalid, operand, value
 from pybuild.ops.conv import (
-    check_weights,
     conv_parameters,
     exact,
     finish,
-    layer_types,
     products,
 )
+from pybuild.ops.conv_types import check_weights, layer_types
 
 
 def infer(node: Node, graph: Graph) -> Types:

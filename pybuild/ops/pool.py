@@ -21,7 +21,8 @@ from pybuild.ops.base.operator import (
     value,
     whole_quant,
 )
-from pybuild.ops.conv import taps, windows
+from pybuild.ops.conv import taps
+from pybuild.ops.conv_types import windows
 from pybuild.ops.fixed_point.quant import (
     multipliers,
     quantized_clamp,

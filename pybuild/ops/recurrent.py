@@ -132,6 +132,9 @@ def _types(node: Node, graph: Graph, kind: DType) -> None:
     """Errors  BuildError for a mixture that no kernel has"""
     bias = {DType.INT8: DType.INT32, DType.INT16: DType.INT64}.get(kind, kind)
     whole = kind is not DType.FLOAT32
+    name = activation(node)
+    if name != "tanh" and (whole or name not in ACTIVATIONS):
+        raise invalid(node, graph, f"the activation '{name}' on {kind.value}")
     wanted = {X: kind, H: kind, C: DType.INT16 if whole else kind}
     for gate in range(GATES):
         weights = DType.INT8 if whole else kind
@@ -225,6 +228,10 @@ def must_fit(
         raise invalid(node, graph, what, "fewer inputs per output, or smaller weights")
 
 
+# of float32: all that hold a value between two; besides them there is tanh
+ACTIVATIONS: dict[str, tuple[float, float]] = {
+    "relu": (0, math.inf), "relu_n1_to_1": (-1, 1), "relu6": (0, 6),
+}  # fmt: skip
 Step = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
@@ -243,20 +250,29 @@ def lstm(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     return np.ascontiguousarray(y if major else y.transpose(1, 0, 2)), c
 
 
+def activation(node: Node) -> str:
+    """Of the cell gate, and of the cell state where it goes out."""
+    return str(node.attrs.get("activation", "tanh"))
+
+
 def _float_step(node: Node, values: Values) -> Step:
     w, r, bias = (
         [value(values, first + g).astype(np.float64) for g in range(GATES)]
         for first in (W, R, BIAS)
     )
     clip = float(node.attrs["cell_clip"])
+    name = activation(node)
+
+    def active(value: Any) -> Any:
+        return np.tanh(value) if name == "tanh" else np.clip(value, *ACTIVATIONS[name])
 
     def step(x: Any, h: Any, c: Any) -> tuple[Any, Any]:
         sums = [x @ w[g].T + h @ r[g].T + bias[g] for g in range(GATES)]
         with np.errstate(over="ignore"):
             i, f, o = (1 / (1 + np.exp(-sums[g])) for g in (0, 1, 3))
-        c = f * c + i * np.tanh(sums[CELL_GATE])
+        c = f * c + i * active(sums[CELL_GATE])
         c = np.clip(c, -clip, clip) if clip > 0 else c
-        return (o * np.tanh(c)).astype(np.float32), c.astype(np.float32)
+        return (o * active(c)).astype(np.float32), c.astype(np.float32)
 
     return step
 

@@ -12,9 +12,11 @@ from dataclasses import field
 import numpy as np
 
 from pybuild.ir.graph import Graph, verify
+from pybuild.ir.scales import verify_scales
 from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.channels.constant import drop_constant_channels
+from pybuild.passes.channels.settle import settle_channels
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
@@ -76,6 +78,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_noops", _plain(remove_noops)),
     ("remove_dead", _plain(remove_dead)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("split_phases", _plain(split_phases)),
     ("drop_outside_taps", _plain(drop_outside_taps)),
@@ -89,6 +92,7 @@ AS_GIVEN: tuple[tuple[str, Pass], ...] = (
     ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("own_outputs", _plain(own_outputs)),
 )
@@ -101,6 +105,7 @@ def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
     Errors  BuildError for a graph or an option that makes no sense
     """
     verify(graph)
+    verify_scales(graph)
     before, graph = graph, opened(graph)
     with np.errstate(all="ignore"):  # constants of a damaged file
         for name, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
@@ -119,6 +124,7 @@ def float_graph(graph: Graph) -> Graph:
     Errors  BuildError for a graph that makes no sense
     """
     verify(graph)
+    verify_scales(graph)
     options = PassOptions()
     with np.errstate(all="ignore"):
         for name, one in PIPELINE:

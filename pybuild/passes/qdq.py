@@ -30,6 +30,8 @@ _MAPPED = {"copy": (0,), "where": (1, 2), "maximum": (0, 1), "minimum": (0, 1)}
 PLACES = ("arg_reduce", "top_k")
 WEIGHTED = ("conv2d", "depthwise_conv2d", "dense")
 COMPUTED = (*UNARY, *BINARY, "avg_pool2d", "mean", "softmax")
+# of a float bias, in steps of what it is added to
+_ROOM = 1 << 30
 
 
 @dataclass
@@ -275,11 +277,32 @@ def _layer(sweep: _Sweep, node: Node) -> bool:
         return False
     inputs = [x.name, weights]
     if len(node.inputs) > 2 and node.inputs[2]:
-        bias = _bias(sweep, node.inputs[2], x, w.quant)
+        weights, scales = _with_room(sweep, node, x, w)
+        inputs, bias = [x.name, weights], _bias(sweep, node.inputs[2], x, scales)
         if bias is None:
             return False
         inputs.append(bias)
     return _emit(sweep, node, inputs, quant)
+
+
+def _with_room(sweep: _Sweep, node: Node, x: Tensor, w: Tensor) -> tuple[str, Quant]:
+    """The weights, and their scales, in which a float bias has room: one of weights of
+    0 alone may have any scale, and has one in which its bias is exact to float32.
+    """
+    edit, quant = sweep.edit, w.quant
+    assert quant is not None
+    bias = edit.constants.get(node.inputs[2])
+    if bias is None or bias.dtype != np.float32 or quant.axis is None:
+        return w.name, quant
+    rows = np.moveaxis(edit.constants[w.name], quant.axis, 0).reshape(len(bias), -1)
+    scales = np.asarray(quant.scale)
+    flags = ~rows.any(1) & ~(np.abs(bias) < x.scale * scales * _ROOM)
+    if not edit.known(w.name) or not flags.any():
+        return w.name, quant
+    fine = np.abs(bias.astype(np.float64)) / (x.scale * (1 << 23))
+    fine = np.where(bias, fine, scales.max() or 1.0)
+    made = replace(quant, scale=tuple(np.where(flags, fine, scales).tolist()))
+    return edit.constant(f"{w.name}.scaled", edit.constants[w.name], made), made
 
 
 def _bias(sweep: _Sweep, name: str, x: Tensor, weights: Quant) -> str | None:
@@ -300,8 +323,9 @@ def _bias(sweep: _Sweep, name: str, x: Tensor, weights: Quant) -> str | None:
         real = value.astype(np.float64)
     else:
         return None
-    whole = np.rint(real / np.asarray(scale))
-    if bool((np.abs(whole) > 2**31 - 1).any()):
+    with np.errstate(all="ignore"):
+        whole = np.rint(real / np.asarray(scale))
+    if not (np.abs(whole) <= 2**31 - 1).all():
         return None
     return edit.constant(f"{name}.int32", whole.astype(np.int32), quant)
 
@@ -309,7 +333,8 @@ def _bias(sweep: _Sweep, name: str, x: Tensor, weights: Quant) -> str | None:
 def _same_scale(quant: Quant | None, scale: tuple[float, ...]) -> bool:
     if quant is None or any(quant.zero_point):
         return False
-    return bool(np.allclose(quant.scale, scale, rtol=1e-5, atol=0))
+    least = float(np.finfo(np.float32).smallest_subnormal)  # of a dead channel
+    return bool(np.allclose(quant.scale, scale, rtol=1e-5, atol=least))
 
 
 def _numbers(sweep: _Sweep, tensor: Tensor) -> npt.NDArray[np.float64]:

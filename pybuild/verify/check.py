@@ -43,6 +43,7 @@ from pybuild.verify.reference import Reference, reference
 from pybuild.verify.roundings import Roundings
 from pybuild.verify.samples import Inputs, Sample, sample, samples
 from pybuild.verify.stream import feed, newest
+from pybuild.verify.wide import Wide, judges_of, wide_sample
 
 if TYPE_CHECKING:
     from pybuild.host.build_facts import Library
@@ -61,6 +62,7 @@ class CheckResult:
 
     notes   what a reader must know to judge the figures
     classes  of a user's own samples: which were said
+    wide    one more sample, whose float inputs are far from -1..1
     """
 
     model: str
@@ -74,6 +76,7 @@ class CheckResult:
     ok: bool
     notes: tuple[str, ...] = field(default=())
     classes: Classes | None = None
+    wide: Wide | None = None
 
     def __repr__(self) -> str:
         most = max((tally.max_abs for tally in self.backends.values()), default=0)
@@ -85,6 +88,7 @@ class CheckResult:
         backends = {name: tally.to_json() for name, tally in self.backends.items()}
         plain = {**self.__dict__, "backends": backends, "notes": list(self.notes)}
         del plain["ok"], plain["classes"]
+        plain["wide"] = None if self.wide is None else self.wide.to_json()
         if self.classes is not None:
             plain["classes"] = self.classes.to_json()
         return {**plain, "ok": self.ok}
@@ -136,6 +140,7 @@ def check(
     else:
         cases, notes = _cases_of(whole, known, own, per_layer), []
     cases = [replace(c, values=newest(graph, c.values)) for c in cases]
+    wide = wide_sample(whole, seed) if own is None and not known.hybrid else None
     nets, missing = _nets(library, backends)
     judge = Judge(graph, limits_of(known), ranges(graph, (c.values for c in cases)))
     tallies = {name: Tally() for name in nets}
@@ -153,6 +158,12 @@ def check(
                 if own is not None:
                     outputs[name].append({n: have[n] for n in graph.outputs})
             progress(index + 1, len(cases))
+        far = {name: Tally() for name in nets}
+        if wide is not None:
+            names = _compared(whole, per_layer)
+            values = values_of(whole, known.run(wide.sample.inputs), names)
+            case = _Case(wide.sample, newest(graph, values))
+            far = _far(judge, nets, wide, case, full)
     finally:
         for net in nets.values():
             net.close()
@@ -160,6 +171,7 @@ def check(
         path, library, whole, cases, seen_by, _Found(known, tallies, judge)
     )
     notes = [*notes, *more]
+    tallies = {name: tally + far[name] for name, tally in tallies.items()}
     if known.lacking:
         given = [case.sample.inputs for case in cases]
         notes.append(beside(path, whole, given, [case.values for case in cases]))
@@ -172,10 +184,33 @@ def check(
         tensors=len(cases[0].values) if cases else 0,
         tolerance=str(judge.limits),
         backends=tallies,
-        ok=rounded or all(tally.good for tally in tallies.values()),
+        ok=(rounded or all(tally.good for tally in tallies.values()))
+        and all(tally.good for tally in far.values()),
         notes=(*notes, *missing, *_about(known)),
         classes=None if own is None else _classes(graph, cases, outputs, own.labels),
+        wide=wide,
     )
+
+
+def _far(
+    judge: Judge,
+    nets: Mapping[str, Net],
+    wide: Wide,
+    case: _Case,
+    full: Callable[[], Reference],
+) -> dict[str, Tally]:
+    """What back ends make of the wide sample."""
+    graph, found = judge.graph, {}
+    per_layer = len(case.values) > len(graph.outputs)
+    for one in judges_of(graph, judge.limits, wide, case.values):
+        trace = None if graph.windows else full
+        found = {
+            name: _compare(one, net, case, per_layer, trace)[0]
+            for name, net in nets.items()
+        }
+        if all(tally.good for tally in found.values()):
+            break
+    return found
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,14 @@ from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.records import dataclass
+from pybuild.verify.apart import Answer, ReferenceCrashed, Refused, ask, bare
 from pybuild.verify.onnx_reference import ort_run, standard_run
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 KINDS = ("auto", "litert", "tflm", "ort", "standard", "numpy")
 _PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime", "standard": "onnx"}
+_INTERPRETERS = {"litert": "LiteRT", "ort": "ONNX Runtime"}
 _FORMATS = {"litert": TFLITE, "ort": ONNX, "standard": ONNX}
 # what LiteRT says of a file with ELU, CEIL or ROUND: they have no reference kernel
 _LACKING = "Didn't find op"
@@ -44,7 +48,7 @@ _WEIGHTED = (
 _OURS = "compared with our own numpy model only"
 
 
-class _Lacking(BuildError):
+class Lacking(BuildError):
     """Its other kernels are a step off where they compute with integers."""
 
 
@@ -92,18 +96,18 @@ def reference(
             known = reference(kind, path, graph, rounding, every)
             return replace(known, missing=_missing(path, rounding))
         except BuildError as error:
-            if kind != "litert":
+            if kind != "litert" or isinstance(error, ReferenceCrashed):
                 raise
             numpy = reference("numpy", path, graph, rounding, every)
             why = error.problems[0].what.replace("--ref litert", "LiteRT")
-            lacking = isinstance(error, _Lacking)
+            lacking = isinstance(error, Lacking)
             return replace(numpy, missing=f"{why}: {_OURS}", lacking=lacking)
     _must_fit(kind, path)
     match kind:
-        case "litert" | "ort" | "standard":
-            with _told(path, kind):
-                made = _interpreter(kind, path, graph, every)
-            return replace(made, run=_telling(path, made))
+        case "litert" | "ort":
+            return _loaded_apart(kind, path, graph, every)
+        case "standard":
+            return loaded_here(kind, path, graph, every)
         case "tflm":
             twice = _rounded(graph, "double")
             name = "numpy model of TensorFlow Lite Micro (rounds twice)"
@@ -111,6 +115,45 @@ def reference(
         case _:
             name = f"numpy {np.__version__}"
             return Reference(name, kind, lambda inputs: interpret(graph, inputs))
+
+
+def loaded_here(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
+    """An interpreter in this process: a crash of its is one of this process."""
+    with _told(path, kind):
+        made = _interpreter(kind, path, graph, every)
+    return replace(made, run=_telling(path, made))
+
+
+_numbers = count()
+
+
+def _loaded_apart(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
+    """An interpreter in a process of its own.
+
+    Errors  BuildError; ReferenceCrashed
+    """
+    if not sys.executable:  # of a program that has Python inside
+        return loaded_here(kind, path, graph, every)
+    number, what = next(_numbers), _INTERPRETERS[kind]
+    place = {"number": number, "kind": kind, "path": str(path.resolve())}
+    place["every"] = every
+    asked = place, {"graph": bare(graph)}
+
+    def answer(told: Mapping[str, Any], arrays: Mapping[str, Array]) -> Answer:
+        try:
+            return ask(path, what, told, arrays)
+        except Refused as error:
+            if error.lacking:
+                problem = error.problems[0]
+                raise Lacking(problem.where, problem.what, problem.hint) from None
+            raise BuildError.of(error.problems) from None
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return answer({"number": number}, inputs)[1]
+
+    facts, _ = answer(*asked)
+    exact, hybrid = bool(facts["exact"]), bool(facts["hybrid"])
+    return Reference(str(facts["name"]), kind, run, exact, hybrid)
 
 
 def _interpreter(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
@@ -220,7 +263,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
             raise
         if any(tensor.quant for tensor in graph.tensors.values()):
             what = f"LiteRT has no reference kernel of {_lacks(str(error))}"
-            raise _Lacking(path.name, what, "--ref numpy") from None
+            raise Lacking(path.name, what, "--ref numpy") from None
         resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         first, kernels = _litert_net(path, graph, resolver), "kernels"
     run = _run_of(first, path, graph, resolver)

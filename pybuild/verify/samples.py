@@ -89,6 +89,13 @@ def _range(graph: Graph, tensor: Tensor) -> tuple[float, float]:
     return -1.0, 1.0
 
 
+def is_wide(graph: Graph, tensor: Tensor) -> bool:
+    """Whether an input may be any float: it counts no rows and is not quantised at
+    once.
+    """
+    return tensor.dtype.is_float and _range(graph, tensor) == (-1.0, 1.0)
+
+
 def _rows(graph: Graph, name: str) -> list[int]:
     """The sizes of what is gathered from by these numbers."""
     names = _aliases(graph, name, (*_MOVES, "map"))  # Keras counts from the end, too

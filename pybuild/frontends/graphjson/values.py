@@ -118,4 +118,4 @@ def _is_int(value: Any) -> bool:
 
 def _is_scale(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and 0 < value < _MOST_SCALE
+    return number and 0 <= value < _MOST_SCALE

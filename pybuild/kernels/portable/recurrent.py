@@ -5,6 +5,7 @@ The weights of a unit's gates lie side by side, so that each value read meets fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -37,6 +38,7 @@ from pybuild.kernels.math.curves16 import LOGISTIC16, TANH16
 from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.portable.act16 import STEPS, curve_points, interpolated
 from pybuild.ops.recurrent import (
+    ACTIVATIONS,
     BIAS,
     CELL_GATE,
     GATES,
@@ -45,6 +47,7 @@ from pybuild.ops.recurrent import (
     Pair,
     R,
     W,
+    activation,
     lstm_parameters,
     macs,
     sizes,
@@ -92,7 +95,8 @@ class _Writer:
         self.total = {FLOAT32: FLOAT32, INT16: INT64}.get(self.kind, INT32)
         self.form = self._float if self.is_float else self._whole
         self.made = None if self.is_float else lstm_parameters(node, graph)
-        name = f"lstm_{short(self.kind)}"
+        name, ending = f"lstm_{short(self.kind)}", activation(node)
+        name += f"_{ending}" if ending != "tanh" else ""
         if self.made is not None and self.made.tables and not self.made.wide:
             name += "_tables"
         doc = told(
@@ -210,7 +214,8 @@ class _Writer:
             )
 
         def gate(g: int, seen: Expr, known: Expr) -> Expr:
-            return (TANH if g == CELL_GATE else LOGISTIC)(seen + known)
+            return self._active(seen + known) if g == CELL_GATE else LOGISTIC(
+                seen + known)  # fmt: skip
 
         def following(i: Expr, f: Expr, g: Expr, c: Expr) -> Expr:
             made = f * c + i * g
@@ -218,7 +223,16 @@ class _Writer:
                 return made
             return minimum(maximum(made, const(0.0, FLOAT32) - clip), clip)
 
-        return _Form(gate, following, lambda o, c: o * TANH(c))
+        return _Form(gate, following, lambda o, c: o * self._active(c))
+
+    def _active(self, value: Expr) -> Expr:
+        name = activation(self.node)
+        if name == "tanh":
+            return TANH(value)
+        for limit, hold in zip(ACTIVATIONS[name], (maximum, minimum), strict=True):
+            if math.isfinite(limit):
+                value = hold(value, const(float(limit), FLOAT32))
+        return value
 
     # ---- integers ---------------------------------------------------------------
 

@@ -162,7 +162,8 @@ SIGNATURES: dict[str, Signature] = {
         15,
         15,
         {"time_major": _FLAG, "cell_clip": _NUMBER},
-        {"hidden_scale": _NUMBER, "hidden_zero": _NUMBER, "reference": _TEXT},
+        {"hidden_scale": _NUMBER, "hidden_zero": _NUMBER, "reference": _TEXT}
+        | {"activation": _TEXT},
         tuple(range(3, 15)),
     ),
     "svdf": Signature(4, 5, {"rank": _COUNT}, _CLAMPED, (2, 3, 4)),

@@ -71,6 +71,13 @@ _SLICES = {
     "last_row": ((4, 6), ([-1, 0], [0, 6], [1, 1]), {"ShrinkAxisMask": 1}),
     "fewer_axes": ((4, 3, 2), ([1], [3], [1]), {}),
     "new_axis": ((4, 3), ([0, 1], [0, 3], [1, 1]), {"NewAxisMask": 1}),
+    "offset": ((6, 7), ([1, 2], [3, 4], [1, 2]), {"Offset": True}),
+    "offset_from_behind": ((6, 7), ([-4, -9], [2, 5], [1, 1]), {"Offset": True}),
+    "offset_backwards": ((6, 7), ([4, 9], [-4, -4], [-1, -2]), {"Offset": True}),
+    "offset_and_masks": (
+        (6, 7, 5), ([1, 2, 1], [3, 4, 2], [1, 1, 1]),
+        {"Offset": True, "BeginMask": 1, "ShrinkAxisMask": 4},
+    ),
     "ellipsis": ((4, 3, 5), ([1, 0, 2], [3, 0, 4], [1, 1, 1]), {"EllipsisMask": 2}),
 }
 
@@ -81,6 +88,16 @@ def test_strided_slice(name: str) -> None:
     extra = [_int32(*c) for c in cuts]
     data = _one("STRIDED_SLICE", (shape, shape), "StridedSliceOptions", masks, *extra)
     _agrees(data)
+
+
+@pytest.mark.parametrize("masks", [{}, {"EndMask": 1}])
+def test_an_offset_beyond_the_axis(masks: dict[str, int]) -> None:
+    """LiteRT gives what lies behind the tensor."""
+    extra = (_int32(2), _int32(2 if masks else 9), _int32(1))
+    given = {"Offset": True, **masks}
+    data = _one("STRIDED_SLICE", ((7,), (7,)), "StridedSliceOptions", given, *extra)
+    with pytest.raises(BuildError, match=r"values from 2 on \(offset\) are not in an"):
+        load("one.tflite", data, {})
 
 
 def test_slice_to_the_end() -> None:

@@ -17,6 +17,7 @@ from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
+from pybuild.verify.check import check
 from pybuild.verify.samples import example_inputs
 from tests.frontends.tflite import tflm
 from tests.frontends.tflite.files import One
@@ -212,7 +213,11 @@ REFUSED = [
     (with_more(20), f"has layer normalisation. {_KERAS}"),
     (without_gate(), f"has no input gate. {_KERAS}"),
     (changed(LSTM, "int8", FusedActivationFunction=1),
-     f"has another activation than tanh. {_KERAS}"),
+     "has another activation than tanh on int8. Hint: of float32 there are RELU, "
+     "RELU_N1_TO_1 and RELU6 too"),
+    (changed(LSTM, "float32", FusedActivationFunction=0),
+     "has another activation than tanh on float32. Hint: of float32 there are RELU, "
+     "RELU_N1_TO_1 and RELU6 too"),
     (changed("SVDF", "int8", FusedActivationFunction=3),
      "has another activation than RELU on int8. Hint: LiteRT has RELU there, "
      "TensorFlow Lite Micro also NONE"),
@@ -223,6 +228,15 @@ REFUSED = [
                          "symmetrically"),
     (scaled(2, 1e9), "the scale of 't2' is too large"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", [1, 2, 3])
+def test_a_float_lstm_of_another_activation(activation: int, tmp_path: Path) -> None:
+    one = changed(LSTM, "float32", FusedActivationFunction=activation)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(one.bytes())
+    made = check(path, pybuild.build(path), ref="litert", samples=6)
+    assert made.ok and set(made.backends) == {"c", "llvm"}, made
 
 
 @pytest.mark.parametrize(("one", "what"), REFUSED)

@@ -27,7 +27,7 @@ def expand(flow: Flow) -> None:
 def tile(flow: Flow) -> None:
     x = flow.arg(0)
     shape, repeats = flow.shape(x), flow.ints(1, "repeats") or ()
-    if len(repeats) != len(shape) or min(repeats, default=1) < 1:
+    if len(repeats) != len(shape) or min(repeats, default=0) < 0:
         raise flow.op.invalid(f"repeats {list(repeats)} of {list(shape)}")
     split = [n for d in shape for n in (1, d)]
     wide = [n for r, d in zip(repeats, shape, strict=True) for n in (r, d)]

@@ -46,11 +46,12 @@ _TWO_OPERANDS = (
 
 
 def quant_of(
-    draft: Draft, op: Op, scale: str, zero: str, axis: int | None
+    draft: Draft, op: Op, scale: str, zero: str, axis: int | None, held: bool = False
 ) -> tuple[Quant, str]:
     """The scale and zero point in a node's inputs, and the element type.
 
     axis    non-negative, used where there are several scales
+    held    of a constant: a scale may be 0
     """
     scales, zeros = draft.known(scale), draft.known(zero) if zero else None
     if scales is None or (zero and zeros is None):
@@ -59,7 +60,8 @@ def quant_of(
     if scales.dtype != np.float32 or op.integer("block_size", 0):
         raise op.invalid("only float32 scales per tensor or channel are supported")
     numbers = row(scales)
-    if not numbers or not all(0 < number < np.inf for number in numbers):
+    fit = [0 < s < np.inf or (held and s == 0) for s in numbers]
+    if not numbers or not all(fit):
         raise op.invalid("a scale is not a positive number")
     kind = "uint8" if zeros is None else zeros.dtype.name
     points = (0,) if zeros is None else tuple(int(z) for z in zeros.reshape(-1))
@@ -125,7 +127,8 @@ def dequantize_linear(draft: Draft, op: Op) -> None:
     if op.integer("output_dtype", 1) not in (0, 1):
         raise op.invalid("only float32 is a layer's output")
     axis = _axis(draft, op, op.input(0), op.input(1))
-    quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis)
+    held = draft.known(op.input(0)) is not None
+    quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis, held)
     if not op.input(2):
         quant, kind = _default_zero(draft, op.input(0), quant)
     dequantize(draft, op, op.input(0), op.output, quant, kind)
@@ -249,7 +252,7 @@ def _real(
 ) -> str:
     """Input x, its scale, its zero point, at these places; as a float tensor."""
     x, scale, zero = (op.input(i) for i in inputs)
-    quant, kind = quant_of(draft, op, scale, zero, channel)
+    quant, kind = quant_of(draft, op, scale, zero, channel, draft.known(x) is not None)
     output = draft.fresh(f"{op.output}.{x}")
     dequantize(draft, op, x, output, quant, kind)
     return output

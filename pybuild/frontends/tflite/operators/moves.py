@@ -11,6 +11,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.draft.flow import Flow
+from pybuild.frontends.tflite.operators.shapes import nothing
 from pybuild.ir.graph import Tensor
 
 Handler = Callable[[Call], None]
@@ -162,8 +163,11 @@ def range_(call: Call) -> None:
 def tile(call: Call) -> None:
     flow, x = _moving(call)
     counts = call.integers(1)
-    if len(counts) != len(x.shape) or min(counts, default=1) < 1:
+    if len(counts) != len(x.shape) or min(counts, default=0) < 0:
         raise call.error(f"{list(counts)} times {list(x.shape)}")
+    if 0 in counts:
+        nothing(call, tuple(c * d for c, d in zip(counts, x.shape, strict=True)))
+        return
     pairs = [d for pair in zip((1,) * len(counts), x.shape, strict=True) for d in pair]
     wide = [d for pair in zip(counts, x.shape, strict=True) for d in pair]
     made = flow.expand(flow.reshape(x, pairs), wide)

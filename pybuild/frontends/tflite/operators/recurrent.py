@@ -19,7 +19,9 @@ _BEYOND = {
     16: "a projection", 17: "a projection", 20: "layer normalisation",
     21: "layer normalisation", 22: "layer normalisation", 23: "layer normalisation",
 }  # fmt: skip
-_TANH = 4
+# FusedActivationFunction of a cell; with none, LiteRT multiplies by what its scratch
+# memory happens to hold
+_ACTIVATIONS = {1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
 # the one of five tensors of scales that says how the output is quantised
 _HIDDEN = 4
 
@@ -31,6 +33,7 @@ def lstm(call: Call) -> None:
     """
     flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
     _usual(call)
+    activation = _activation(call, x)
     gates = [
         call.tensor(first + gate).name
         for first in (_SEEN, _KNOWN, _BIAS)
@@ -42,6 +45,7 @@ def lstm(call: Call) -> None:
     major = bool(call.option("TimeMajor"))
     clip = call.any_option("CellClip") or 0.0
     attrs: dict[str, Attr] = {"time_major": major, "cell_clip": float(clip)}
+    attrs |= {"activation": activation} if activation != "tanh" else {}
     attrs |= _hidden(call, x)
     names = (x.name, h.name, c.name, *gates)
     call.emit("lstm", names, attrs, more=(made.name,))
@@ -60,10 +64,20 @@ def _usual(call: Call) -> None:
             raise call.error(f"has {what}", hint)
     if not call.has(_SEEN):
         raise call.error("has no input gate", hint)
-    if call.option("FusedActivationFunction") != _TANH:
-        raise call.error("has another activation than tanh", hint)
     if call.any_option("DiagonalRecurrentTensors"):
         raise call.error("has diagonal recurrent weights", hint)
+
+
+def _activation(call: Call, x: Tensor) -> str:
+    """Of the cell gate and of the cell state where it goes out.
+
+    Errors  BuildError for one that LiteRT has not: of integers only tanh
+    """
+    name = _ACTIVATIONS.get(call.option("FusedActivationFunction"), "")
+    if not name or (name != "tanh" and x.dtype is not DType.FLOAT32):
+        what = f"has another activation than tanh on {x.dtype.value}"
+        raise call.error(what, "of float32 there are RELU, RELU_N1_TO_1 and RELU6 too")
+    return name
 
 
 def _hidden(call: Call, x: Tensor) -> dict[str, Attr]:

@@ -108,20 +108,15 @@ def slice_(call: Call) -> None:
     if 0 in counts and all(
         0 <= b <= e <= dim for b, e, dim in zip(begin, end, x.shape, strict=True)
     ):
-        _nothing(call, counts)
+        nothing(call, counts)
         return
     attrs = {"begin": begin, "end": end, "strides": (1,) * len(begin)}
     call.emit("slice", (x.name,), attrs)
 
 
-def _nothing(call: Call, shape: tuple[int, ...]) -> None:
-    """The output has no elements: loops join such pieces to others.
-
-    Errors  BuildError where it is an output of the model
-    """
+def nothing(call: Call, shape: tuple[int, ...]) -> None:
+    """The output has no elements: loops join such pieces to others."""
     builder, index = call.builder, call.flat.outputs[0]
-    if index in builder.model.outputs and not builder.inside:
-        raise call.error(f"its output {list(shape)} has no elements")
     made = replace(call.output((1,) * len(shape)), shape=shape)
     builder.known[index] = builder.add(made, np.zeros(shape, made.dtype.numpy))
 
@@ -129,14 +124,12 @@ def _nothing(call: Call, shape: tuple[int, ...]) -> None:
 def strided_slice(call: Call) -> None:
     """Python's slices, with masks for open ends, dropped, new and skipped axes."""
     x = call.tensor(0)
-    if call.option("Offset"):
-        raise call.error("an end counted from begin (offset) is not supported")
     cuts, shape, drop = _cuts(call, x)
     begin, end, strides = (tuple(c) for c in zip(*cuts, strict=True))
     counts = tuple(len(range(b, e, s)) for b, e, s in cuts)
     kept = tuple(1 if dim is None else counts[dim] for dim in shape if dim not in drop)
     if 0 in counts:
-        _nothing(call, kept)
+        nothing(call, kept)
         return
     attrs = {"begin": begin, "end": end, "strides": strides}
     if kept == counts:
@@ -193,8 +186,25 @@ def _cut(call: Call, dim: int, cut: _Cut, opened: tuple[bool, bool]) -> _Cut:
     begin, end, stride = cut
     if stride == 0:
         raise call.error("a stride of 0 makes no sense")
+    if call.option("Offset"):
+        first = slice(None if opened[0] else begin, None, stride).indices(dim)[0]
+        return _counted(call, dim, (first, end, stride), opened[1])
     span = slice(None if opened[0] else begin, None if opened[1] else end, stride)
     return span.indices(dim)
+
+
+def _counted(call: Call, dim: int, cut: _Cut, opened: bool) -> _Cut:
+    """A slice whose end is counted from where it begins.
+
+    Errors  BuildError where LiteRT's kernel reads or writes outside of its tensors: it
+            makes an output of that size, whatever is there
+    """
+    first, count, stride = cut
+    last = first + count
+    if opened or not 0 <= last <= dim - (stride < 0):
+        what = f"{count} values from {first} on (offset) are not in an axis of {dim}"
+        raise call.error(what, "no offset, or an end within the axis")
+    return first, last, stride
 
 
 def _whole_axes(

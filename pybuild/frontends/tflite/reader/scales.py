@@ -7,6 +7,9 @@ from pybuild.errors import BuildError
 from pybuild.frontends.tflite.reader.flat import FlatTensor
 from pybuild.ir.graph import Quant
 
+# of what is computed; a constant, as the weights of a dead channel, may have a less one
+_LEAST, _MOST = 1e-30, 1e30
+
 
 def quant_of(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | None:
     """The quantisation of an integer tensor, checked."""
@@ -19,9 +22,12 @@ def quant_of(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | 
     if not whole and not (0 <= axis < len(flat.shape) and flat.shape[axis] == count):
         what = f"'{name}' has {count} scales on axis {axis} of {list(flat.shape)}"
         raise BuildError(source, what, "the file is damaged")
-    if any(not 1e-30 < scale < 1e30 for scale in flat.scale):
-        what = f"'{name}' has a scale that is not a positive number"
-        raise BuildError(source, what, "quantise the model again")
+    for channel, scale in enumerate(flat.scale):
+        if not (0 if flat.data.size else _LEAST) <= scale < _MOST:
+            where = "" if whole else f" in channel {channel}"
+            what = f"'{name}' has scale {scale:g}{where}"
+            hint = f"quantise the model again: {_LEAST:g} to {_MOST:g} are supported"
+            raise BuildError(source, what, hint)
     fits = dtype.low <= min(zeros) and max(zeros) <= dtype.high
     if not fits or len(zeros) not in (1, count):
         raise BuildError(source, f"'{name}' has zero points outside of {dtype.value}")

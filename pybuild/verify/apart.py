@@ -1,0 +1,179 @@
+"""Interpreters of others in a process of their own, where they may crash or hang: the
+side that asks. `verify/child.py` is the side that answers.
+
+One process serves all models, so that packages are imported once. What goes between is
+JSON and plain arrays; our own graph goes there as it is, nothing is unpickled here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import io
+import json
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError, Problem
+from pybuild.ir.graph import Graph
+
+SECONDS = 600.0  # for a model to be loaded, or for one sample
+CRASHED = 4  # the exit code
+_ROOT = str(Path(__file__).resolve().parents[2])
+
+Answer = tuple[dict[str, Any], dict[str, Array]]
+
+
+class ReferenceCrashed(BuildError):
+    """An interpreter ended without an answer, or gave none in time."""
+
+    @property
+    def exit_code(self) -> int:
+        return CRASHED
+
+
+class Refused(Exception):
+    """What an interpreter said instead: problems as tuples of texts.
+
+    lacking  LiteRT has no reference kernel
+    """
+
+    def __init__(self, problems: list[Problem], lacking: bool) -> None:
+        super().__init__(str(problems))
+        self.problems, self.lacking = problems, lacking
+
+
+def send(
+    stream: IO[bytes], told: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> None:
+    """One message: a line of JSON, then the arrays that it names."""
+    data = io.BytesIO()
+    for value in arrays.values():
+        np.lib.format.write_array(data, np.asarray(value), allow_pickle=False)
+    line = json.dumps({**told, "arrays": list(arrays), "bytes": data.tell()})
+    stream.write(line.encode() + b"\n")
+    stream.write(data.getbuffer())
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Answer | None:
+    """None: there is no further message."""
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        return None
+    told = json.loads(line)
+    data = io.BytesIO(stream.read(told["bytes"]))
+    read = functools.partial(np.lib.format.read_array, data, allow_pickle=False)
+    return told, {name: read() for name in told["arrays"]}
+
+
+class _Child:
+    """The process, and what it has said."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        paths = [_ROOT, *(p for p in sys.path if p), os.environ.get("PYTHONPATH", "")]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pybuild.verify.child"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env,
+        )  # fmt: skip
+        self.said: queue.Queue[Answer | None] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        answer: Answer | None = None
+        while True:
+            try:
+                answer = receive(self.process.stdout)
+            except (OSError, ValueError, EOFError):  # it ended in the middle
+                answer = None
+            self.said.put(answer)
+            if answer is None:
+                return
+
+    def ask(self, told: Mapping[str, Any], arrays: Mapping[str, Array]) -> Answer | str:
+        """Its answer, or how it ended."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended: that is told below
+            send(self.process.stdin, told, arrays)
+        try:
+            answer = self.said.get(timeout=SECONDS)
+        except queue.Empty:
+            self.end()
+            return f"gave no answer in {SECONDS:g} seconds"
+        if answer is not None:
+            return answer
+        return f"crashed ({_ending(self.end())})"
+
+    def end(self) -> int:
+        """Its exit code; a process that runs is ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.process.wait(0.5)
+        self.process.kill()
+        return self.process.wait()
+
+
+def _ending(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code & 0xFFFFFFFF:#x}"
+
+
+_lock = threading.Lock()
+_children: list[_Child] = []
+
+
+def _child() -> _Child:
+    if _children and _children[0].owner == os.getpid():
+        return _children[0]
+    _children[:] = [_Child()]
+    return _children[0]
+
+
+@atexit.register
+def close() -> None:
+    """Ends the process, if there is one; the next question starts another."""
+    for child in _children:
+        if child.owner == os.getpid():
+            child.process.kill()
+            child.process.wait()
+    _children.clear()
+
+
+def ask(
+    path: Path, what: str, told: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> Answer:
+    """The answer of the process.
+
+    what    the interpreter, for messages
+    Errors  Refused; ReferenceCrashed
+    """
+    with _lock:
+        answer = _child().ask(told, arrays)
+        if isinstance(answer, str):
+            _children.clear()
+    if isinstance(answer, str):
+        raise ReferenceCrashed(path.name, f"{what} {answer}", "--ref numpy")
+    problems = [Problem(*one) for one in answer[0].get("problems", ())]
+    if problems:
+        raise Refused(problems, bool(answer[0]["lacking"]))
+    return answer
+
+
+def bare(graph: Graph) -> Array:
+    """A graph without its weights, as bytes: an interpreter reads them in the file."""
+    constants = {n: np.zeros(0, v.dtype) for n, v in graph.constants.items()}
+    data = pickle.dumps(replace(graph, constants=constants))
+    return np.frombuffer(data, np.uint8)

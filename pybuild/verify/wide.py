@@ -1,0 +1,132 @@
+"""One sample of wide float inputs, both signs and many magnitudes at once, and how far
+from a reference a right model may be on it.
+
+What a layer is wrong for far from -1..1 shows here: a range that is not reduced, an
+exponential that overflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.ir.graph import Graph
+from pybuild.ops.interpret import interpret, operator_of
+from pybuild.records import dataclass
+from pybuild.verify.compare import Judge, Limits, Values, ranges
+from pybuild.verify.samples import Sample, is_wide, sample
+
+# powers of 10, the greatest first in which no value of the model overflows
+_POWERS = (30, 20, 12, 6, 4, 3, 2, 1)
+_POWERS16 = (4, 3, 2, 1)
+_ULP = 2.0**-23
+_WORLDS = 4
+# of the greatest deviation of these
+_REACH = 16.0
+
+
+@dataclass(frozen=True)
+class Wide:
+    """names  the inputs that are wide; least, most: their magnitudes"""
+
+    sample: Sample
+    names: tuple[str, ...]
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        few = ", ".join(self.names[:4]) + ", ..." * (len(self.names) > 4)
+        span = f"magnitudes {self.least:g} to {self.most:g}"
+        return f"{few} of both signs, {span}"
+
+    def to_json(self) -> dict[str, object]:
+        return {"inputs": list(self.names), "least": self.least, "most": self.most}
+
+
+def wide_sample(graph: Graph, seed: int = 0) -> Wide | None:
+    """The widest on which all values stay finite, in our own numpy model; None: no
+    input is a plain float, or none is finite.
+    """
+    names = [n for n in graph.inputs if is_wide(graph, graph.tensor(n))]
+    if not names or graph.bounded or graph.sampled:
+        return None
+    short = any(graph.tensor(n).dtype is DType.FLOAT16 for n in graph.tensors)
+    for power in _POWERS16 if short else _POWERS:
+        rng = np.random.default_rng((seed, power))
+        given = dict(sample(graph, "uniform", (seed, power)).inputs)
+        for name in names:
+            given[name] = _drawn(rng, graph, name, power)
+        with np.errstate(all="ignore"):
+            found = interpret(graph, given)
+        if all(np.isfinite(found[n]).all() for n in _floats(graph)):
+            least = 10.0**-power
+            return Wide(Sample("wide", given), tuple(names), least, 10.0**power)
+    return None
+
+
+def _drawn(rng: np.random.Generator, graph: Graph, name: str, power: int) -> Array:
+    tensor = graph.tensor(name)
+    sizes = 10.0 ** rng.uniform(-power, power, tensor.shape)
+    signs = np.where(rng.integers(0, 2, tensor.shape), 1.0, -1.0)
+    return np.asarray(sizes * signs, tensor.dtype.numpy)
+
+
+def _floats(graph: Graph) -> list[str]:
+    made = [name for node in graph.nodes for name in node.outputs if name]
+    return [name for name in made if graph.tensor(name).dtype.is_float]
+
+
+def judges_of(
+    graph: Graph, limits: Limits, wide: Wide, wanted: Values
+) -> Iterator[Judge]:
+    """By the ranges of this sample alone; and, dearer, where a rounding in one layer
+    moves later ones further than that, as the sine of a sum does, so far.
+    """
+    judge = Judge(graph, limits, ranges(graph, [wanted]))
+    yield judge
+    if not graph.windows:
+        yield replace(judge, rooms=_rooms(graph, wide.sample.inputs, [*wanted]))
+
+
+def _rooms(
+    graph: Graph, inputs: Mapping[str, Array], names: Sequence[str]
+) -> dict[str, Array]:
+    """How far roundings between layers move each value.
+
+    Source  random roundings: D. Parker, Monte Carlo arithmetic, 1997
+    """
+    with np.errstate(all="ignore"):
+        true = interpret(graph, inputs)
+        chance = np.random.default_rng(0)
+        moved = [_moved(graph, inputs, chance) for _ in range(_WORLDS)]
+    rooms = {}
+    for name in names:
+        if name in true and true[name].dtype.kind in "iuf":
+            value = true[name].astype(np.float64)
+            away = [np.abs(one[name].astype(np.float64) - value) for one in moved]
+            far = np.nan_to_num(np.max(away, axis=0), nan=np.inf)
+            rooms[name] = np.asarray(_REACH * far)
+    return rooms
+
+
+def _moved(
+    graph: Graph, inputs: Mapping[str, Array], chance: np.random.Generator
+) -> dict[str, Array]:
+    """All values, each float that a layer makes moved by one or two units in its
+    last place.
+    """
+    values: dict[str, Array] = {**graph.constants, **inputs}
+    values |= {name: kept.initial for name, kept in graph.state.items()}
+    for node in graph.nodes:
+        reads = [values[name] if name else None for name in node.inputs]
+        made = operator_of(node, graph).reference(node, graph, reads)
+        for name, value in zip(node.outputs, made, strict=True):
+            if name and value.dtype == np.float32:
+                signs = chance.integers(0, 2, value.shape) * 2 - 1
+                by = signs * chance.uniform(_ULP, 2 * _ULP, value.shape)
+                value = np.asarray(value * (1 + by), np.float32)
+            values[name] = value
+    return values
