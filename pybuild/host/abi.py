@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 from typing import Any
 
 import cffi
@@ -69,6 +70,12 @@ def ffi() -> Any:
     parsed = cffi.FFI()
     parsed.cdef("\n".join(_declarations(name) for name in _HEADERS))
     return parsed
+
+
+@functools.cache
+def crt_of(library: Path) -> Any:
+    """The functions of crt in a shared library: opened once, for all instances."""
+    return ffi().dlopen(str(library))
 
 
 def _lengths(text: str) -> str:
