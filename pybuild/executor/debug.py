@@ -28,7 +28,8 @@ from pybuild.executor.instance import AnyDevice, recorded, stage_times, step_tim
 from pybuild.executor.module import GraphModule, handed
 from pybuild.executor.profile import Report, profile_report
 from pybuild.host.abi import UnknownName
-from pybuild.host.named_tensors import Key
+from pybuild.host.locks import one_at_a_time
+from pybuild.host.named_tensors import Key, number_of
 from pybuild.host.ndarray import Device
 from pybuild.host.source import Source
 from pybuild.host.timing import BenchmarkResult, Timing
@@ -36,6 +37,7 @@ from pybuild.host.timing import BenchmarkResult, Timing
 _WARM_UP = 3
 
 
+@one_at_a_time
 class GraphModuleDebug(GraphModule):
     """Nodes are numbered: inputs, parameters, then layers as they run.
 
@@ -243,11 +245,12 @@ class GraphModuleDebug(GraphModule):
                     return there.index(node)
             known = ", ".join(f"'{n.name}'" for n in self.nodes)
             raise UnknownName(f"node '{node}' is not known; there is {known}")
-        if not isinstance(node, int):
+        number = number_of(node)
+        if number is None:
             raise TypeError("a node is asked for by its number or name")
-        if not 0 <= node < len(self.nodes):
-            raise UnknownName(f"node {node}: there are {len(self.nodes)}")
-        return node
+        if not 0 <= number < len(self.nodes):
+            raise UnknownName(f"node {number}: there are {len(self.nodes)}")
+        return number
 
     def exit(self) -> None:
         """Removes the folder and all files."""

@@ -95,7 +95,7 @@ class Inputs:
         if source.takes_turns:
             raise ValueError("a module in shared storage has no memory to share")
         outputs = {tensor.name for tensor in source.results}
-        is_output = isinstance(key, int) or key in outputs
+        is_output = not isinstance(key, str) or key in outputs
         place, whose = source.place_of(key, is_output)
         local(self.net).read_at(name, place, whose)
 

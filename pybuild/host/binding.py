@@ -12,6 +12,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.host.abi import errors, ffi
 from pybuild.host.devices import Device, read
+from pybuild.host.locks import as_it_is
 from pybuild.host.named_tensors import Key, in_place, index_of
 from pybuild.ir.graph import Tensor
 
@@ -124,6 +125,7 @@ class Binding(abc.ABC):
             what = f"{kind.__name__}: {kind.__doc__}: '{self._name(slot)}'"
             raise kind(f"{what}, a multiple of {there.align} bytes")
 
+    @as_it_is  # of another thread's instance, while this one's lock is held
     def place_of(self, key: Key, output: bool) -> tuple[Array, Device | None]:
         """Where an input, or output, is read or written, and whose memory it is, as
         read_at() takes it.

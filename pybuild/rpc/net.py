@@ -12,6 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.host.abi import CrtError, check
+from pybuild.host.locks import one_at_a_time
 from pybuild.host.named_tensors import Key, Named, fitting, index_of
 from pybuild.host.ndarray import sent
 from pybuild.host.parameter_image import Weights
@@ -25,11 +26,13 @@ from pybuild.rpc.calls import NONE, Number, gets, outcome, sets
 _NANO = 1e9
 
 
+@one_at_a_time
 class RemoteNet(Named):
     """An instance; its memory is the board's.
 
     plan    of the library in the board's flash
-    Thread  one thread at a time for a board
+    lock    of the session: of all that is done on the board
+    Thread  any, one after the other
     Errors  as Net; RemoteError where the board does not answer
     """
 
@@ -37,7 +40,7 @@ class RemoteNet(Named):
 
     def __init__(self, board: Board, plan: Plan) -> None:
         graph = plan.graph
-        self.board, self.plan = board, plan
+        self.board, self.plan, self.lock = board, plan, board.lock
         self.inputs = tuple(graph.tensor(name) for name in graph.inputs)
         self.results = tuple(graph.tensor(name) for name in graph.outputs)
         self.parameters = tuple(slot.tensor for slot in plan.slots.values())
@@ -137,7 +140,7 @@ class RemoteNet(Named):
             raise ValueError("the other module is on another board")
         index = index_of(key, self.inputs, "input")
         names = [tensor.name for tensor in other.results]
-        if isinstance(other_key, int) or other_key in names:
+        if not isinstance(other_key, str) or other_key in names:
             there = len(other.inputs)
             there += index_of(other_key, other.results, "output")
         else:
