@@ -133,7 +133,9 @@ class GraphModuleDebug(GraphModule):
             cooldown_interval_ms,
             repeats_to_cooldown,
         )
+        again = self.inputs.again()
         times = self._times(how)
+        again()
         self._take()
         self.debug_datum.times, self.debug_datum.tensors = times, self.tensors()
         self.folder.write_tensors(self.debug_datum.tensors)
@@ -143,7 +145,7 @@ class GraphModuleDebug(GraphModule):
     def _times(self, how: Timing) -> list[list[float]]:
         """Of each node; the steps of one stage share its time."""
         self._ready()
-        stages = stage_times(self.net, how)
+        stages = stage_times(self.net, how, self.inputs.again())
         sizes = [len(steps) for steps in self.net.stage_steps]
         rows = []
         for node in self.nodes:
@@ -157,8 +159,13 @@ class GraphModuleDebug(GraphModule):
     def _take(self) -> None:
         """Every output of every node, of a run with the inputs that are there."""
         self._ready()
-        there = {t.name: self.net.borrow_input(t.name).copy() for t in self.net.inputs}
-        self._values = recorded(self.net, {}, there)
+        net = self.net
+        there = {
+            t.name: net.borrow_input(t.name).copy()
+            for t in net.inputs
+            if net.is_given(t.name)
+        }
+        self._values = recorded(net, {}, there)
 
     def tensors(self) -> dict[str, Array]:
         """Of the last run, by keys that are unique: name, node and output number."""
@@ -193,7 +200,7 @@ class GraphModuleDebug(GraphModule):
         if step < 0:
             return BenchmarkResult([0.0] * repeat)
         self._ready()
-        return step_time(self.net, step, how)
+        return step_time(self.net, step, how, self.inputs.again())
 
     def profile(self, collectors: object = None, **inputs: Any) -> Report:
         """Times of one run, after three to warm up."""

@@ -4,7 +4,7 @@ another instance has them. Knows no parameter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,21 @@ class Inputs:
         """To be filled: the input then counts as given."""
         self.refresh()
         return self.net.borrow_input(name)
+
+    def again(self) -> Callable[[], None]:
+        """Gives what is given now again, where a run has used it up: for those who run
+        several times on the same inputs.
+        """
+        net = self.net
+        used = {n for n in net.used_up if net.is_given(n) and not net.is_bound(n)}
+        values = {name: np.array(net.borrow_input(name)) for name in used}
+
+        def give() -> None:
+            for name, value in values.items():
+                if not net.is_given(name):
+                    net.set_input(name, value)
+
+        return give
 
     def forget(self) -> None:
         """All that was given and bound, as the instance has."""

@@ -143,6 +143,11 @@ class Binding(abc.ABC):
         """Of the device that a tensor is on; 0: the CPU."""
         return self.region_devices[int(self._model.tensors[slot].region)]
 
+    @staticmethod
+    def is_here(device: Device) -> bool:
+        """Whether it is the CPU, under whatever number."""
+        return not device.struct[0]
+
     def device_of(self, slot: int) -> Device | None:
         """The device in whose memory a tensor can only be copied; None: it is in this
         machine's, also where the CPU does a device's work.

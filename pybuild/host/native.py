@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.emit.tables.tables import LAZY
+from pybuild.emit.tables.tables import CONSUMED, LAZY
 from pybuild.host.abi import CrtError, check, errors, ffi
 from pybuild.host.binding import Binding
 from pybuild.host.compiled_model import Compiled
@@ -236,6 +236,12 @@ class Net(Named, Binding, Pushing, Keeping):
     def flags(self, slot: int) -> int:
         """CRT_TENSOR_... of an input or, after those, an output."""
         return int(self._model.tensors[slot].flags)
+
+    @property
+    def used_up(self) -> tuple[str, ...]:
+        """Inputs whose own memory a run writes over."""
+        slots = enumerate(self.inputs)
+        return tuple(t.name for slot, t in slots if self.flags(slot) & CONSUMED)
 
     def written(self, step: int, output: int, tensor: str) -> Array:
         """Bytes of an output of a step that is held whole, where its kernel writes."""

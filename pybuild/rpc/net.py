@@ -5,7 +5,7 @@ Arrays are copied to the board and from it; what lies there is never seen here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -92,6 +92,15 @@ class RemoteNet(Named):
         """Whether an input has a value, whatever becomes of it in a run."""
         return index_of(key, self.inputs, "input") in self._given
 
+    def is_bound(self, key: Key) -> bool:
+        """Whether runs read an input where another instance has a tensor."""
+        return index_of(key, self.inputs, "input") in self._lenders
+
+    @property
+    def used_up(self) -> tuple[str, ...]:
+        """Inputs whose own memory a run writes over."""
+        return tuple(t.name for t in self.inputs if t.name in self.plan.consumed)
+
     def borrow_input(self, key: Key) -> Array:
         """A copy of what is in an input; copyfrom() of it sets it."""
         index = index_of(key, self.inputs, "input")
@@ -176,6 +185,9 @@ class RemoteNet(Named):
 
     def _ended(self, number: Number, takes: float, *words: int) -> int:
         answer = self.board.answer(number, self.number, *words, takes=takes)
+        if number is not Number.SETUP and answer.status == 0:
+            used = {i for i, t in enumerate(self.inputs) if t.name in self.plan.consumed}
+            self._given -= used - self._lenders.keys()
         if len(answer.data) < 16:  # no such graph any more
             return check(answer.status)
         came_to = outcome(answer.data)
@@ -239,14 +251,19 @@ class RemoteNet(Named):
 
         return BenchmarkResult([x.seconds for x in laps(lap, how, how.prepare)])
 
-    def stage_times(self, how: Timing) -> list[list[float]]:
-        """Seconds of each stage in each repeat, by the board's own counter."""
+    def stage_times(
+        self, how: Timing, before: Callable[[], None] = lambda: None
+    ) -> list[list[float]]:
+        """Seconds of each stage in each repeat, by the board's own counter; before:
+        called before each run.
+        """
         count = len(self.stage_steps)
         sums = [0] * count
 
         def lap(number: int) -> int:
             sums[:] = [0] * count
             for _ in range(number):
+                before()
                 for stage in range(count):
                     sums[stage] += self.run_stage(stage)
             return round(sum(sums) * _NANO / self.board.hz)
