@@ -282,6 +282,10 @@ class GraphModule(Timed):
         if self.parameters.load_image(bytes(data)):
             return
         values = read_arrays(bytes(data), "parameters")
+        if is_image(bytes(data)) and not values.keys() & {*self._names()}:
+            known = ", ".join(f"'{name}'" for name in self._names()) or "none"
+            has = ", ".join(f"'{name}'" for name in values) or "none"
+            raise UnknownName(f"the image has {has}, the model {known}")
         self.parameters.give(_among(values, self.parameters.tensors))
         given = _among(values, self.inputs.tensors)
         self.inputs.give(given)

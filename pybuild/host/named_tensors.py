@@ -8,7 +8,7 @@ import abc
 import operator
 import sys
 from collections.abc import Mapping
-from typing import Any, SupportsIndex, overload
+from typing import Any, NoReturn, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -153,6 +153,11 @@ class Named(abc.ABC):
     @abc.abstractmethod
     def go(self) -> None:
         """Runs once on the inputs that are set."""
+
+    def __reduce__(self) -> NoReturn:
+        """Errors  TypeError: memory and code are in this process"""
+        what = "an instance is not pickled, its memory is in this process"
+        raise TypeError(f"{what}: make one of the library there")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({signature(self.inputs, self.results)})"
