@@ -145,66 +145,6 @@ static void test_bind(void)
     expect_y(arena[0].bytes);
 }
 
-#ifndef CRT_NO_OVERLAP
-/* What runs write over cannot be bound: it would be another value by then. */
-/* @req crt_graph_bind_input:CRT_ERR_OVERLAP
- * @req crt_graph_bind_output:CRT_ERR_OVERLAP, config.h:CRT_NO_OVERLAP */
-static void test_overlap(void)
-{
-    static int8_t room[ARENA_BYTES + 64] __attribute__((aligned(16)));
-    static const uint32_t nothing[] = {ARENA_BYTES, 0};
-    struct crt_region own[2] = {{room + 32, ARENA_BYTES}, {kept, KEPT_BYTES}};
-    struct crt_tensor late[5];
-    struct crt_model m = model;
-    struct crt_graph g;
-    uint32_t at;
-
-    start(&g);
-    memcpy(late, tensors, sizeof late);
-    m.tensors = late;
-    EXPECT(crt_graph_init(&g, &m, base, fresh, own, 2) == CRT_OK);
-    for (at = 0; at <= ARENA_BYTES + 40u; at += 4) {
-        int is_in = at > 8u && at < 32u + ARENA_BYTES;
-        int is_out = at > 20u && at < 32u + ARENA_BYTES;
-
-        if (at == 32u) /* home */
-            is_in = is_out = 0;
-        EXPECT(crt_graph_bind_input(&g, 0, room + at, 24) ==
-               (is_in ? CRT_ERR_OVERLAP : CRT_OK));
-        EXPECT(crt_graph_bind_output(&g, 0, room + at, 12) ==
-               (is_out ? CRT_ERR_OVERLAP : CRT_OK));
-    }
-    EXPECT(crt_graph_bind_input(&g, 0, NULL, 0) == CRT_OK);
-    EXPECT(crt_graph_bind_output(&g, 0, NULL, 0) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&g, 1, kept + 1, 3) == CRT_ERR_OVERLAP);
-    EXPECT(crt_graph_bind_input(&g, 1, kept + KEPT_BYTES, 3) == CRT_OK);
-    /* where runs only read: the home of an input that they keep */
-    EXPECT(crt_graph_bind_input(&g, 1, room + 36, 3) == CRT_ERR_OVERLAP);
-    late[0].flags = 0;
-    EXPECT(crt_graph_bind_input(&g, 1, room + 36, 3) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&g, 1, room + 32 + 21, 3) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&g, 1, room + 32 + 22, 3) == CRT_ERR_OVERLAP);
-    EXPECT(crt_graph_bind_output(&g, 0, room + 36, 12) == CRT_ERR_OVERLAP);
-    late[0].flags = CRT_TENSOR_LAZY;
-    EXPECT(crt_graph_bind_input(&g, 1, room + 36, 3) == CRT_ERR_OVERLAP);
-    EXPECT(crt_graph_bind_input(&g, 0, room + 32, 24) == CRT_ERR_OVERLAP);
-    /* what is refused changes nothing */
-    late[0].flags = CRT_TENSOR_CONSUMED;
-    EXPECT(crt_graph_init(&g, &m, base, fresh, own, 2) == CRT_OK);
-    EXPECT(crt_graph_set_input(&g, 0, a, 24) == CRT_OK);
-    EXPECT(crt_graph_set_input(&g, 1, b, 3) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&g, 0, room + 36, 24) == CRT_ERR_OVERLAP);
-    EXPECT(crt_graph_bind_output(&g, 0, room + 36, 12) == CRT_ERR_OVERLAP);
-    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
-    expect_y(room + 32);
-    /* a region of no bytes is nowhere */
-    m.region_bytes = nothing;
-    own[1].ptr = room;
-    EXPECT(crt_graph_init(&g, &m, base, fresh, own, 2) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&g, 0, room, 24) == CRT_OK);
-}
-#endif
-
 static void test_stages(void)
 {
     struct crt_graph g;
@@ -537,9 +477,6 @@ int main(void)
     test_run();
     test_inputs_are_used_up();
     test_bind();
-#ifndef CRT_NO_OVERLAP
-    test_overlap();
-#endif
     test_stages();
     test_steps_are_stages();
     test_init_refuses();
