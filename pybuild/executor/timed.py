@@ -51,9 +51,9 @@ class Timed(abc.ABC):
                 net, how = self.net, Timing(**options)
                 return lambda *_: net.timed(how, self.inputs.again())
             if self.net.used_up:
-                return lambda *given: time_evaluator(self._again_and_again(), **options)(
-                    *given
-                )
+                return lambda *given: time_evaluator(
+                    self._again_and_again(), **options
+                )(*given)
         return time_evaluator(self[func_name], **options)
 
     def _again_and_again(self) -> Callable[..., Any]:

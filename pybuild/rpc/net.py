@@ -186,7 +186,9 @@ class RemoteNet(Named):
     def _ended(self, number: Number, takes: float, *words: int) -> int:
         answer = self.board.answer(number, self.number, *words, takes=takes)
         if number is not Number.SETUP and answer.status == 0:
-            used = {i for i, t in enumerate(self.inputs) if t.name in self.plan.consumed}
+            used = {
+                i for i, t in enumerate(self.inputs) if t.name in self.plan.consumed
+            }
             self._given -= used - self._lenders.keys()
         if len(answer.data) < 16:  # no such graph any more
             return check(answer.status)
