@@ -174,7 +174,7 @@ def test_nothing_is_bound_where_runs_write(library: Library) -> None:
     net = library.host()
     there = net.arena[: image(0).size].view(np.int8)
     shifted = net.arena[16 : 16 + image(0).size].view(np.int8)
-    with pytest.raises(CrtError, match="CRT_ERR_OVERLAP.*'image'"):
+    with pytest.raises(CrtError, match=r"CRT_ERR_OVERLAP.*'image'"):
         net.bind_input("image", shifted.reshape(image(0).shape))
     module = library["default"](CPU)
     module.run(image=image(1))
@@ -241,5 +241,5 @@ def test_compiled_code_goes_with_its_last_user(
         last = cycle()
     assert resident() - before <= 16 * cycles  # once 65 and 250 KB each
     mapped = Path("/proc/self/maps").read_text()
-    assert "(deleted)" not in "\n".join(l for l in mapped.split("\n") if "/crt-" in l)
+    assert "(deleted)" not in "\n".join(x for x in mapped.split("\n") if "/crt-" in x)
     np.testing.assert_array_equal(last, wanted(library, 1))  # memory of its own
