@@ -324,9 +324,9 @@ def _quant(where: str, quant: AnyQuant, shape: Sequence[int]) -> Quant | None:
 
 
 def _device(where: str, device: int) -> int:
-    if not isinstance(device, int) or device < 0:
+    if not isinstance(device, (int, np.integer)) or device < 0:
         raise BuildError(where, f"device {device!r} is no index into the devices")
-    return device
+    return int(device)
 
 
 def _tuples(value: Attr) -> Attr:

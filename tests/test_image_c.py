@@ -249,8 +249,8 @@ int main(void)
 {
     const struct three_memory memory = THREE_MEMORY(arena);
     int i;
-    if (three_init(&all, &memory) || a_open_params(&of[0]) ||
-        b_open_params(&of[1]) || c_open_params(&of[2]))
+    if (three_init(&all, &memory) || a_open_params(&of[0], NULL) ||
+        b_open_params(&of[1], NULL) || c_open_params(&of[2], NULL))
         return 1;
     if (a_set_image(&all.a, pixels) || a_run(&all.a) != CRT_ERR_UNBOUND)
         return 2;

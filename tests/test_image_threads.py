@@ -67,7 +67,7 @@ int main(void)
     void *wrong = NULL;
     int i, bad = 0;
     if (pair_init(&all, &memory) || a_init(&other, &own) ||
-        a_open_params(&of[0]) || b_open_params(&of[1]) ||
+        a_open_params(&of[0], NULL) || b_open_params(&of[1], NULL) ||
         a_load_params(&all.a, &of[0]) || b_load_params(&all.b, &of[1]) ||
         a_share_params(&other, &all.a))
         return 1;

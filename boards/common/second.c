@@ -97,7 +97,7 @@ static void work(const struct job *job)
     if (job->model == NULL)
         crt_copy(job->to, job->from, job->bytes);
     else
-        crt_step_run(job->model, job->step, job->base, queue.pointers);
+        (void)crt_step_run(job->model, job->step, job->base, queue.pointers);
 }
 
 /* Where the second core begins: its memory is the first one's, prepared. */

@@ -57,6 +57,9 @@ static int bind(struct crt_graph *g, uint32_t t, void *data, uint32_t bytes)
         if (!crt_is_aligned(data, tensor->align)) {
             return CRT_ERR_ALIGN;
         }
+        if (crt_check_place(g, t, data, bytes) != CRT_OK) {
+            return CRT_ERR_OVERLAP;
+        }
     }
     *crt_slot(g, t) = data;
     crt_stop(g);
@@ -155,6 +158,10 @@ int crt_graph_reset(struct crt_graph *g)
 
 int crt_turn_init(struct crt_turn *turn)
 {
+#ifndef CRT_NO_OVERLAP
+    uint32_t i;
+
+#endif
     if (turn == NULL) {
         return CRT_ERR_NULL;
     }
@@ -162,6 +169,12 @@ int crt_turn_init(struct crt_turn *turn)
     turn->running = 0;
     turn->wait = NULL;
     turn->context = NULL;
+#ifndef CRT_NO_OVERLAP
+    for (i = 0; i < (uint32_t)CRT_TURN_REGIONS; i++) {
+        turn->memory[i].ptr = NULL;
+        turn->memory[i].bytes = 0;
+    }
+#endif
     return CRT_OK;
 }
 
@@ -221,8 +234,7 @@ int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn)
     if (crt_graph_reset(g) != CRT_OK) {
         return CRT_ERR_NULL;
     }
-    g->turn = turn;
-    return CRT_OK;
+    return crt_turn_join(g, turn);
 }
 
 /* ---- what is missing ----------------------------------------------------- */

@@ -141,13 +141,16 @@ int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
     if (count > f.rows->count - done(g, &f, f.step)) {
         return CRT_ERR_ROWS;
     }
+    bytes = g->model->tensors[input].bytes / f.rows->count;
+    if (crt_check_place(g, input, rows, count * bytes) != CRT_OK) {
+        return CRT_ERR_OVERLAP;
+    }
     if (g->stage != PUSHING) {
         error = begin(g, pointers, &f);
     }
     if (error != CRT_OK) {
         return error;
     }
-    bytes = g->model->tensors[input].bytes / f.rows->count;
     for (;;) {
         error = crt_lockstep_on(g, pointers, f.stage);
         if (error < 0) {

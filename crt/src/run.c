@@ -109,17 +109,23 @@ static int run_bands(const struct crt_graph *g, const struct crt_step *step,
     return CRT_OK;
 }
 
-void crt_step_run(const struct crt_model *model, uint32_t index,
-                  void *const *base, void **pointers)
+int crt_step_run(const struct crt_model *model, uint32_t index,
+                 void *const *base, void **pointers)
 {
     struct crt_graph g; /* what the bands of a step ask of one */
 
+    if (index >= model->step_count) {
+        return CRT_ERR_INDEX;
+    }
+    if (model->steps[index].kernel == NULL) {
+        return CRT_ERR_TASK;
+    }
     g.model = model;
     g.base = (void **)crt_unconst((const void *)base);
 #ifndef CRT_NO_HOOK
     g.hook = NULL;
 #endif
-    (void)run_bands(&g, &model->steps[index], pointers);
+    return run_bands(&g, &model->steps[index], pointers);
 }
 
 /* The only task without a device. */

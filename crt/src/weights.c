@@ -70,7 +70,7 @@ static int attach(struct crt_graph *g, uint32_t index, const void *data,
     if (from != NULL) {
         from->users++;
     }
-    if (before != NULL) {
+    if (before != NULL && before->users != 0u) { /* 0: opened anew since */
         before->users--;
     }
     *slot_of(g, index) = crt_unconst(data);
@@ -109,7 +109,8 @@ static int check_fit(const struct crt_graph *g, uint32_t index,
     if (!crt_is_aligned(found->data, tensor->align)) {
         return CRT_ERR_ALIGN;
     }
-    return CRT_OK;
+    return crt_check_place(g, crt_first_parameter(g->model) + index,
+                           found->data, found->bytes);
 }
 
 /* Writes a number before `end`; where it begins. */
@@ -143,7 +144,7 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params)
 {
     struct crt_param found;
     uint32_t i;
-    int error;
+    int error = CRT_ERR_NAME;
 
     if (!crt_is_ready(g) || params == NULL || params->image == NULL) {
         return CRT_ERR_NULL;
@@ -159,6 +160,9 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params)
         if (error != CRT_OK) {
             return error;
         }
+    }
+    if (error != CRT_OK) {
+        return error; /* it has none of the model's */
     }
     for (i = 0; i < g->model->parameter_count; i++) {
         if (look_up(g, i, params, &found) != CRT_OK) {
@@ -189,6 +193,11 @@ int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
         }
         if (!crt_has_devices(g)) {
             return CRT_ERR_DEVICE;
+        }
+        error = crt_check_place(g, crt_first_parameter(g->model) + index, data,
+                                bytes);
+        if (error != CRT_OK) {
+            return error;
         }
     }
     return attach(g, index, data, NULL);
@@ -301,6 +310,7 @@ static int check_named(const struct crt_graph *g, uint32_t index,
 int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
                            const struct crt_params *what)
 {
+    uint32_t asked = 0;
     uint32_t pass;
     uint32_t i;
 
@@ -319,6 +329,7 @@ int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
             uint32_t there = UINT32_MAX;
             int error = check_named(g, i, donor, what, &there);
 
+            asked += there != UINT32_MAX ? 1u : 0u;
             if (error == CRT_OK && pass == 1u && there != UINT32_MAX) {
                 error = share(g, i, donor, there);
             }
@@ -327,7 +338,7 @@ int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
             }
         }
     }
-    return CRT_OK;
+    return what == NULL || asked != 0u ? CRT_OK : CRT_ERR_NAME;
 }
 
 int crt_graph_release_params(struct crt_graph *g)

@@ -29,7 +29,7 @@ static int start(void)
     struct monolithic_memory m = MONOLITHIC_MEMORY(arenas[2]);
 
     if (recurrent_init(&recurrent, &r) || output_init(&output, &o) ||
-        monolithic_init(&monolithic, &m) || output_open_params(&params) ||
+        monolithic_init(&monolithic, &m) || output_open_params(&params, NULL) ||
         output_load_params(&output, &params))
         return 1;
     embedding = (const float *)crt_graph_parameter(&output.graph, 0);

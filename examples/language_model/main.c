@@ -38,7 +38,7 @@ static int start(void)
     if (error == CRT_OK)
         error = output_init(&output, &o);
     if (error == CRT_OK)
-        error = output_open_params(&params);
+        error = output_open_params(&params, NULL);
     if (error == CRT_OK)
         error = output_load_params(&output, &params);
     if (error != CRT_OK)

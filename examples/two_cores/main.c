@@ -6,12 +6,11 @@
 
 #include <stdio.h>
 
-#define MOST_POINTERS 256u
 #define ALIGNED       __attribute__((aligned(NET_ARENA_ALIGN)))
 
 static uint8_t arena[NET_ARENA_BYTES] ALIGNED;
 static uint8_t arena_of_second[NET_DEVICE_1_BYTES] ALIGNED;
-static void *pointers_of_second[MOST_POINTERS];
+static void *pointers_of_second[NET_POINTERS];
 static struct net model;
 
 int main(void)
@@ -22,8 +21,6 @@ int main(void)
     int error = net_init(&model, &memory);
     uint32_t i;
 
-    if (net_model.pointer_count > MOST_POINTERS)
-        error = CRT_ERR_SIZE;
     if (error == CRT_OK) {
         board_second_start(pointers_of_second);
         error = net_set_devices(&model, devices);

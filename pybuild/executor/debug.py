@@ -28,7 +28,8 @@ from pybuild.executor.instance import AnyDevice, recorded, stage_times, step_tim
 from pybuild.executor.module import GraphModule, handed
 from pybuild.executor.profile import Report, profile_report
 from pybuild.host.abi import UnknownName
-from pybuild.host.named_tensors import Key
+from pybuild.host.locks import one_at_a_time
+from pybuild.host.named_tensors import Key, number_of
 from pybuild.host.ndarray import Device
 from pybuild.host.source import Source
 from pybuild.host.timing import BenchmarkResult, Timing
@@ -36,6 +37,7 @@ from pybuild.host.timing import BenchmarkResult, Timing
 _WARM_UP = 3
 
 
+@one_at_a_time
 class GraphModuleDebug(GraphModule):
     """Nodes are numbered: inputs, parameters, then layers as they run.
 
@@ -132,7 +134,9 @@ class GraphModuleDebug(GraphModule):
             cooldown_interval_ms,
             repeats_to_cooldown,
         )
+        again = self.inputs.again()
         times = self._times(how)
+        again()
         self._take()
         self.debug_datum.times, self.debug_datum.tensors = times, self.tensors()
         self.folder.write_tensors(self.debug_datum.tensors)
@@ -142,7 +146,7 @@ class GraphModuleDebug(GraphModule):
     def _times(self, how: Timing) -> list[list[float]]:
         """Of each node; the steps of one stage share its time."""
         self._ready()
-        stages = stage_times(self.net, how)
+        stages = stage_times(self.net, how, self.inputs.again())
         sizes = [len(steps) for steps in self.net.stage_steps]
         rows = []
         for node in self.nodes:
@@ -156,8 +160,13 @@ class GraphModuleDebug(GraphModule):
     def _take(self) -> None:
         """Every output of every node, of a run with the inputs that are there."""
         self._ready()
-        there = {t.name: self.net.borrow_input(t.name).copy() for t in self.net.inputs}
-        self._values = recorded(self.net, {}, there)
+        net = self.net
+        there = {
+            t.name: net.borrow_input(t.name).copy()
+            for t in net.inputs
+            if net.is_given(t.name)
+        }
+        self._values = recorded(net, {}, there)
 
     def tensors(self) -> dict[str, Array]:
         """Of the last run, by keys that are unique: name, node and output number."""
@@ -192,7 +201,7 @@ class GraphModuleDebug(GraphModule):
         if step < 0:
             return BenchmarkResult([0.0] * repeat)
         self._ready()
-        return step_time(self.net, step, how)
+        return step_time(self.net, step, how, self.inputs.again())
 
     def profile(self, /, collectors: object = None, **inputs: Any) -> Report:
         """Times of one run, after three to warm up."""
@@ -244,11 +253,12 @@ class GraphModuleDebug(GraphModule):
                     return there.index(node)
             known = ", ".join(f"'{n.name}'" for n in self.nodes)
             raise UnknownName(f"node '{node}' is not known; there is {known}")
-        if not isinstance(node, int):
+        number = number_of(node)
+        if number is None:
             raise TypeError("a node is asked for by its number or name")
-        if not 0 <= node < len(self.nodes):
-            raise UnknownName(f"node {node}: there are {len(self.nodes)}")
-        return node
+        if not 0 <= number < len(self.nodes):
+            raise UnknownName(f"node {number}: there are {len(self.nodes)}")
+        return number
 
     def exit(self) -> None:
         """Removes the folder and all files."""

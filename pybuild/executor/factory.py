@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pybuild.dtype import Array
 from pybuild.emit.content import Content
@@ -91,6 +91,12 @@ class Factory(abc.ABC):
         graph = self.graph
         ends = map(graph.tensor, graph.inputs), map(graph.tensor, graph.outputs)
         return f"{type(self).__name__}({self.name!r}, {signature(*ends)})"
+
+    def __reduce__(self) -> NoReturn:
+        """Errors  TypeError: compiled code is in this process"""
+        what = "a library is not pickled, its code is compiled in this process"
+        hint = "export_library(path) writes it, pybuild.load_module(path) reads it"
+        raise TypeError(f"{what}: {hint}")
 
     # ---- instances ------------------------------------------------------------
 

@@ -4,7 +4,7 @@ another instance has them. Knows no parameter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,21 @@ class Inputs:
         self.refresh()
         return self.net.borrow_input(name)
 
+    def again(self) -> Callable[[], None]:
+        """Gives what is given now again, where a run has used it up: for those who run
+        several times on the same inputs.
+        """
+        net = self.net
+        used = {n for n in net.used_up if net.is_given(n) and not net.is_bound(n)}
+        values = {name: np.array(net.borrow_input(name)) for name in used}
+
+        def give() -> None:
+            for name, value in values.items():
+                if not net.is_given(name):
+                    net.set_input(name, value)
+
+        return give
+
     def forget(self) -> None:
         """All that was given and bound, as the instance has."""
         self._followed.clear()
@@ -95,7 +110,7 @@ class Inputs:
         if source.takes_turns:
             raise ValueError("a module in shared storage has no memory to share")
         outputs = {tensor.name for tensor in source.results}
-        is_output = isinstance(key, int) or key in outputs
+        is_output = not isinstance(key, str) or key in outputs
         place, whose = source.place_of(key, is_output)
         local(self.net).read_at(name, place, whose)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pybuild.dtype import Array
@@ -74,16 +74,22 @@ def recorded(
     return record.tensors_of(net.plan, watch.recorded(net, given), given)
 
 
-def stage_times(net: Instance, how: Timing) -> list[list[float]]:
-    """Seconds of each stage in each repeat, for the inputs that are there."""
+def stage_times(
+    net: Instance, how: Timing, before: Callable[[], None]
+) -> list[list[float]]:
+    """Seconds of each stage in each repeat, for the inputs that are there; before:
+    called before each run.
+    """
     if isinstance(net, RemoteNet):
-        return net.stage_times(how)
-    return record.stage_times(net, how)
+        return net.stage_times(how, before)
+    return record.stage_times(net, how, before)
 
 
-def step_time(net: Instance, step: int, how: Timing) -> BenchmarkResult:
+def step_time(
+    net: Instance, step: int, how: Timing, before: Callable[[], None]
+) -> BenchmarkResult:
     """One step alone, again and again; on a board: its stage, in whole runs."""
     if not isinstance(net, RemoteNet):
-        return record.step_time(net, step, how)
+        return record.step_time(net, step, how, before)
     stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)
-    return BenchmarkResult(net.stage_times(how)[stage])
+    return BenchmarkResult(net.stage_times(how, before)[stage])

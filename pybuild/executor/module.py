@@ -5,6 +5,7 @@ What users of TVM's graph_executor know, on a Net. Knows no file and no compiler
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ from pybuild.executor.parameters import Parameters
 from pybuild.executor.timed import Timed
 from pybuild.host.abi import UnknownName, failure
 from pybuild.host.devices import aligned
-from pybuild.host.named_tensors import Key
+from pybuild.host.locks import as_it_is, both, one_at_a_time
+from pybuild.host.named_tensors import Key, number_of
 from pybuild.host.ndarray import Device, NDArray, cpu, ndarray
 from pybuild.host.source import Source
 from pybuild.host.turn import new_turn
@@ -36,12 +38,14 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 
+@one_at_a_time
 class GraphModule(Timed):
     """One instance of a model.
 
     Inputs have numbers from 0 on; parameters, which users may replace, the next ones.
 
-    Thread  one thread at a time
+    Thread  any, one after the other: each call holds `lock`; `with module.lock:` holds
+            it for calls that belong together. run_from_inputs() is one call
     Errors  UnknownName listing the known names; ValueError for another shape or type;
             CRT_ERR_... as named in crt/error.h
     """
@@ -70,6 +74,11 @@ class GraphModule(Timed):
     def __repr__(self) -> str:
         ends = signature(self.net.inputs, self.net.results)
         return f"{type(self).__name__}({ends}, on {self.devices[0]})"
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Of the instance; on a board, of the session."""
+        return self.net.lock
 
     @property
     def module(self) -> GraphModule:
@@ -144,6 +153,7 @@ class GraphModule(Timed):
             else:
                 self.parameters.bind_in_place(name, array)
 
+    @as_it_is
     def set_shared_input(
         self, key: Key, other: Array | GraphModule, other_key: Key | None = None
     ) -> None:
@@ -162,7 +172,8 @@ class GraphModule(Timed):
         name = self._name(key)
         if name not in self.inputs.tensors:
             raise ValueError(f"'{name}' is a parameter: share_params shares it")
-        self.inputs.follow(name, other.inputs, there)
+        with both(self.lock, other.lock):
+            self.inputs.follow(name, other.inputs, there)
 
     def get_input(self, key: Key, out: Any = None) -> Any:
         """The memory of an input, to be filled: it counts as given. Of a parameter, a
@@ -259,12 +270,12 @@ class GraphModule(Timed):
         return [*self.inputs.tensors, *self.parameters.tensors]
 
     def _name(self, key: Key) -> str:
-        names = self._names()
-        if isinstance(key, int):
-            if not 0 <= key < len(names):
-                raise UnknownName(f"input {key}: there are {len(names)}")
-            return names[key]
-        if key not in names:
+        names, number = self._names(), number_of(key)
+        if number is not None:
+            if not 0 <= number < len(names):
+                raise UnknownName(f"input {number}: there are {len(names)}")
+            return names[number]
+        if not isinstance(key, str) or key not in names:
             known = ", ".join(f"'{name}'" for name in names) or "none"
             raise UnknownName(f"input '{key}' is not known; there is {known}")
         return key
@@ -280,11 +291,16 @@ class GraphModule(Timed):
         if self.parameters.load_image(bytes(data)):
             return
         values = read_arrays(bytes(data), "parameters")
+        if is_image(bytes(data)) and not values.keys() & {*self._names()}:
+            known = ", ".join(f"'{name}'" for name in self._names()) or "none"
+            has = ", ".join(f"'{name}'" for name in values) or "none"
+            raise UnknownName(f"the image has {has}, the model {known}")
         self.parameters.give(_among(values, self.parameters.tensors))
         given = _among(values, self.inputs.tensors)
         self.inputs.give(given)
         self.inputs.loaded |= given.keys()
 
+    @as_it_is
     def share_params(
         self, other: GraphModule, what: bytes | Sequence[str] | None = None
     ) -> None:
@@ -297,6 +313,10 @@ class GraphModule(Timed):
         Errors  UnknownName; CRT_ERR_LAYOUT, CRT_ERR_SHAPE, CRT_ERR_UNBOUND, ...; then
                 nothing has changed
         """
+        with both(self.lock, other.lock):
+            self._share(other, what)
+
+    def _share(self, other: GraphModule, what: bytes | Sequence[str] | None) -> None:
         must_be_together(self.net, other.net)
         names = self._shared_names(other, what)
         mine = [n for n in names if n in self.inputs.tensors]

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pybuild.executor.inputs import Inputs
 from pybuild.executor.instance import Instance
 from pybuild.host.ndarray import Device, cpu
 from pybuild.host.timing import BenchmarkResult, Timing, time_evaluator
@@ -16,6 +17,7 @@ class Timed(abc.ABC):
     """The part of a module that is about time."""
 
     net: Instance
+    inputs: Inputs
     devices: tuple[Device, ...]
 
     @abc.abstractmethod
@@ -36,7 +38,8 @@ class Timed(abc.ABC):
         repeat: int = 1,
         **options: Any,
     ) -> Callable[..., BenchmarkResult]:
-        """A function that measures one of this module's; options as of Timing.
+        """A function that measures one of this module's; options as of Timing. Inputs
+        that a run uses up are given again before each run, which counts.
 
         Errors  ValueError for a device that the module is not on
         """
@@ -46,8 +49,22 @@ class Timed(abc.ABC):
             self._ready()
             if isinstance(self.net, RemoteNet):
                 net, how = self.net, Timing(**options)
-                return lambda *_: net.timed(how)
+                return lambda *_: net.timed(how, self.inputs.again())
+            if self.net.used_up:
+                return lambda *given: time_evaluator(
+                    self._again_and_again(), **options
+                )(*given)
         return time_evaluator(self[func_name], **options)
+
+    def _again_and_again(self) -> Callable[..., Any]:
+        """A run of what is given now, any number of times."""
+        again, run = self.inputs.again(), self["run"]
+
+        def call(*given: Any, **more: Any) -> None:
+            again()
+            run(*given, **more)
+
+        return call
 
     def _must_be_on(self, where: Device | None) -> None:
         if where is not None and where not in self.devices:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 from typing import Any
 
 import cffi
@@ -71,9 +72,22 @@ def ffi() -> Any:
     return parsed
 
 
+@functools.cache
+def crt_of(library: Path) -> Any:
+    """The functions of crt in a shared library: opened once, for all instances."""
+    return ffi().dlopen(str(library))
+
+
+def _lengths(text: str) -> str:
+    """The text with the default of each setting that is the length of an array."""
+    settings = (crt_include() / "crt" / "config.h").read_text(encoding="utf-8")
+    found = dict(re.findall(r"#define (CRT_\w+) (\d+)$", settings, re.M))
+    return re.sub(r"\[(CRT_\w+)\]", lambda name: f"[{found[name[1]]}]", text)
+
+
 def _declarations(name: str) -> str:
     """A header without comments, directives and C++ brackets."""
     text = (crt_include() / "crt" / name).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
     text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", text, flags=re.M)
-    return re.sub(r'extern "C" \{(.*)\}', r"\1", text, flags=re.S)
+    return _lengths(re.sub(r'extern "C" \{(.*)\}', r"\1", text, flags=re.S))

@@ -12,6 +12,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.host.abi import errors, ffi
 from pybuild.host.devices import Device, read
+from pybuild.host.locks import as_it_is
 from pybuild.host.named_tensors import Key, in_place, index_of
 from pybuild.ir.graph import Tensor
 
@@ -124,6 +125,7 @@ class Binding(abc.ABC):
             what = f"{kind.__name__}: {kind.__doc__}: '{self._name(slot)}'"
             raise kind(f"{what}, a multiple of {there.align} bytes")
 
+    @as_it_is  # of another thread's instance, while this one's lock is held
     def place_of(self, key: Key, output: bool) -> tuple[Array, Device | None]:
         """Where an input, or output, is read or written, and whose memory it is, as
         read_at() takes it.
@@ -140,6 +142,11 @@ class Binding(abc.ABC):
     def _number(self, slot: int) -> int:
         """Of the device that a tensor is on; 0: the CPU."""
         return self.region_devices[int(self._model.tensors[slot].region)]
+
+    @staticmethod
+    def is_here(device: Device) -> bool:
+        """Whether it is the CPU, under whatever number."""
+        return not device.struct[0]
 
     def device_of(self, slot: int) -> Device | None:
         """The device in whose memory a tensor can only be copied; None: it is in this

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
+import sys
 import tempfile
+import weakref
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -70,16 +73,38 @@ def loaded(name: str, library: Path, keep: object) -> Compiled:
 
     Errors  BuildError where this machine cannot load it
     """
-    symbols = opened(name, library)
-    address = ctypes.addressof(ctypes.c_char.in_dll(symbols, f"{name}_model"))
-    return Compiled(host_library(), address, (symbols, keep))
+    there = Opened(name, library, keep)
+    return Compiled(host_library(), there.address(f"{name}_model"), there)
 
 
-def opened(where: str, library: Path) -> ctypes.CDLL:
-    """A shared library in this process.
+class Opened:
+    """A shared library in this process, until this object is gone.
 
+    keep    what goes after it: the folder that it is in
     Errors  BuildError where it cannot be loaded
     """
+
+    def __init__(self, where: str, library: Path, keep: object) -> None:
+        self.symbols = _opened(where, library)
+        # a list: what it holds goes only when the library is closed
+        last = weakref.finalize(self, _close, self.symbols, [keep])
+        last.atexit = False  # at the end of the process nothing is closed
+
+    def address(self, name: str) -> int:
+        """Errors  ValueError for a name that it has not"""
+        return ctypes.addressof(ctypes.c_char.in_dll(self.symbols, name))
+
+
+def _close(symbols: ctypes.CDLL, keep: list[object]) -> None:
+    handle = symbols._handle
+    if sys.platform == "win32":
+        _ctypes.FreeLibrary(handle)
+    else:
+        _ctypes.dlclose(handle)
+    keep.clear()
+
+
+def _opened(where: str, library: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(library))
     except OSError as error:

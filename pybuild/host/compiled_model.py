@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pybuild.host.abi import ffi
+from pybuild.host.abi import crt_of
 from pybuild.records import dataclass
 
 
@@ -17,17 +16,17 @@ class Compiled:
 
     library  a shared library with crt
     model    the address of its struct crt_model
-    keep     what must stay for it to be there
+    keep     what must stay for it to be there: gone with its last user
     """
 
     library: Path
     model: int
     keep: object
 
-    @functools.cached_property
+    @property
     def crt(self) -> Any:
-        """The functions of the library, as cffi has them: once for all instances."""
-        return ffi().dlopen(str(self.library))
+        """The functions of the library, as cffi has them."""
+        return crt_of(self.library)
 
 
 @dataclass(frozen=True)

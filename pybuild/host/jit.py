@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from pybuild.emit.llvm import passes as llvm_passes
 from pybuild.emit.llvm.model import module
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
-from pybuild.host.cc import compile_shared, opened
+from pybuild.host.cc import Opened, compile_shared
 from pybuild.host.compiled_model import Compiled
 from pybuild.install import host_compiler, host_library, temporary_folder
 from pybuild.ir.loop import Func
@@ -94,16 +95,15 @@ def user_functions(kernels: Sequence[Func]) -> UserFunctions:
         (root / file).write_bytes(text.encode())
     library = root / "functions.so"
     compile_shared([str(root / file) for file in texts], [root], library)
-    loaded = opened(f"function '{first}'", library)
+    there = Opened(f"function '{first}'", library, folder)
     found = {}
     for symbol in symbols(kernels):
-        if not hasattr(loaded, symbol):
+        try:
+            found[symbol] = there.address(symbol)
+        except ValueError:
             what = f"{', '.join(texts)} does not define it"
-            raise BuildError(f"function '{symbol}'", what)
-        found[symbol] = int(
-            ctypes.cast(getattr(loaded, symbol), ctypes.c_void_p).value or 0
-        )
-    return UserFunctions(found, (loaded, folder))
+            raise BuildError(f"function '{symbol}'", what) from None
+    return UserFunctions(found, there)
 
 
 def bitcode(text: Callable[[str, str, frozenset[str]], str]) -> bytes:
@@ -113,7 +113,8 @@ def bitcode(text: Callable[[str, str, frozenset[str]], str]) -> bytes:
     """
     machine = _host()
     data = str(machine.target_data)
-    parsed = llvm.parse_assembly(text(machine.triple, data, vector_features()))
+    own = llvm.create_context()  # else types and constants stay for ever
+    parsed = llvm.parse_assembly(text(machine.triple, data, vector_features()), own)
     parsed.verify()
     made: bytes = parsed.as_bitcode()
     return made
@@ -127,12 +128,13 @@ class Jit:
     """
 
     def __init__(self, code: bytes, functions: UserFunctions = NO_FUNCTIONS) -> None:
-        machine = _host()
-        parsed = llvm.parse_bitcode(code)
+        machine, context = _host(), llvm.create_context()
+        parsed = llvm.parse_bitcode(code, context)
         parsed.verify()
         llvm_passes.optimise(parsed, machine, host=True)
         self._engine = llvm.create_mcjit_compiler(parsed, machine)
-        self._functions = functions
+        last = weakref.finalize(self, _close, self._engine, [context, functions])
+        last.atexit = False  # at the end of the process nothing is closed
         for symbol, address in functions.addresses.items():
             self._engine.add_global_mapping(parsed.get_function(symbol), address)
         self._engine.finalize_object()
@@ -140,6 +142,12 @@ class Jit:
     def model(self, name: str) -> Compiled:
         address = int(self._engine.get_global_value_address(f"{name}_model"))
         return Compiled(host_library(), address, self)
+
+
+def _close(engine: Any, after: list[object]) -> None:
+    """Frees the code, then what it was made in and what it calls."""
+    engine.close()
+    after.clear()
 
 
 def jit(tables: Tables) -> Compiled:

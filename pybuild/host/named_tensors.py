@@ -5,9 +5,10 @@ instance is.
 from __future__ import annotations
 
 import abc
+import operator
 import sys
 from collections.abc import Mapping
-from typing import Any, overload
+from typing import Any, NoReturn, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,8 +21,18 @@ from pybuild.ops.fixed_point.quant import quantized
 from pybuild.package.grid import as_html
 from pybuild.package.page import tensors_page
 
-Key = str | int
+Key = str | SupportsIndex  # a number of Python's or numpy's
 _WHOLE = 1 << 24  # beyond it, float32 has not every integer
+
+
+def number_of(key: object) -> int | None:
+    """An integer of Python's or numpy's as an int; None: it is none."""
+    if isinstance(key, str):
+        return None
+    try:
+        return operator.index(key)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
@@ -31,10 +42,11 @@ def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
             is TVM's name of it
     Errors  UnknownName listing the known names
     """
-    if isinstance(key, int):
-        if not 0 <= key < len(tensors):
-            raise UnknownName(f"{role} {key}: there are {len(tensors)}")
-        return key
+    number = number_of(key)
+    if number is not None:
+        if not 0 <= number < len(tensors):
+            raise UnknownName(f"{role} {number}: there are {len(tensors)}")
+        return number
     for index, tensor in enumerate(tensors):
         if key == tensor.name:
             return index
@@ -141,6 +153,11 @@ class Named(abc.ABC):
     @abc.abstractmethod
     def go(self) -> None:
         """Runs once on the inputs that are set."""
+
+    def __reduce__(self) -> NoReturn:
+        """Errors  TypeError: memory and code are in this process"""
+        what = "an instance is not pickled, its memory is in this process"
+        raise TypeError(f"{what}: make one of the library there")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({signature(self.inputs, self.results)})"

@@ -6,17 +6,19 @@ numpy in, numpy out, through cffi; the interpreter lock is free while running.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.emit.tables.tables import LAZY
+from pybuild.emit.tables.tables import CONSUMED, LAZY
 from pybuild.host.abi import CrtError, check, errors, ffi
 from pybuild.host.binding import Binding
 from pybuild.host.compiled_model import Compiled
 from pybuild.host.devices import Device, device_table
+from pybuild.host.locks import as_it_is, both, one_at_a_time
 from pybuild.host.named_tensors import Key, Named, fitting, index_of
 from pybuild.host.ndarray import sent
 from pybuild.host.parameter_image import Weights
@@ -32,6 +34,7 @@ _NAMED = (-8, -9, _UNBOUND)
 _CLOSED = "the instance is closed: close() was called"
 
 
+@one_at_a_time
 class Net(Named, Binding, Pushing, Keeping):
     """One instance of a model: set, run, get.
 
@@ -39,7 +42,9 @@ class Net(Named, Binding, Pushing, Keeping):
     devices  of a model for several; (): the CPU does the work of all
     lent    inputs and outputs that have memory by lend()
     Owner   memory and bound arrays are kept alive by this object
-    Thread  one thread at a time; run() releases the interpreter lock
+    lock    held by each call; `with net.lock:` for calls that belong together
+    Thread  any, one after the other; run() is one call, and releases the interpreter's
+            lock
     Errors  KeyError listing the known names; ValueError for a wrong shape or type;
             pybuild.host.abi.CrtError subclasses from crt
     """
@@ -50,11 +55,12 @@ class Net(Named, Binding, Pushing, Keeping):
         code: Compiled,
         devices: Sequence[Device] = (),
     ) -> None:
+        self.lock = threading.RLock()
         self._plan = plan
         self._code: Compiled | None = code
         self._ffi = ffi()
         self._lib = code.crt
-        self._model = self._ffi.cast("const struct crt_model *", code.model)
+        self._tables = self._ffi.cast("const struct crt_model *", code.model)
         counts = self._model.input_count, self._model.output_count
         self.inputs = self._described(0, counts[0])
         self.results = self._described(counts[0], counts[1])
@@ -85,6 +91,16 @@ class Net(Named, Binding, Pushing, Keeping):
     def must_be_open(self) -> None:
         """Errors  ValueError after close()"""
         assert self._graph
+
+    @property
+    def _model(self) -> Any:
+        """`const struct crt_model *`, in compiled code.
+
+        Errors  ValueError after close(): the code may be gone
+        """
+        if self._code is None:
+            raise ValueError(_CLOSED)
+        return self._tables
 
     @property
     def plan(self) -> Plan:
@@ -181,6 +197,8 @@ class Net(Named, Binding, Pushing, Keeping):
             return
         if index in self.lent:
             return np.copyto(self._bound[index], array)
+        if np.may_share_memory(array, self.memory[0]):  # C copies what is apart
+            array = array.copy()
         data = self._start(array)
         check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))
         self._bound.pop(index, None)
@@ -219,6 +237,12 @@ class Net(Named, Binding, Pushing, Keeping):
         """CRT_TENSOR_... of an input or, after those, an output."""
         return int(self._model.tensors[slot].flags)
 
+    @property
+    def used_up(self) -> tuple[str, ...]:
+        """Inputs whose own memory a run writes over."""
+        slots = enumerate(self.inputs)
+        return tuple(t.name for slot, t in slots if self.flags(slot) & CONSUMED)
+
     def written(self, step: int, output: int, tensor: str) -> Array:
         """Bytes of an output of a step that is held whole, where its kernel writes."""
         where = self._model.steps[step].operands[output]
@@ -239,6 +263,7 @@ class Net(Named, Binding, Pushing, Keeping):
         held = {id(w): w for w in (*self._sources, *weights)}
         self._sources = [w for w in held.values() if w.users]
 
+    @as_it_is
     def share_params(self, donor: Net, names: Iterable[str] | None = None) -> None:
         """Makes parameters, or those of these names, the donor's own.
 
@@ -251,18 +276,20 @@ class Net(Named, Binding, Pushing, Keeping):
             theirs = index_of(name, donor.parameters, "parameter")
             self.share_parameter(mine, donor, theirs)
 
+    @as_it_is
     def share_parameter(self, mine: int, donor: Net, theirs: int) -> None:
         """Makes one parameter, by its number, that of the donor.
 
         Owner   as share_params
         Errors  CRT_ERR_LAYOUT, ...
         """
-        given = self._graph, mine, donor._graph, theirs
-        check(self._lib.crt_graph_share_parameter(*given))
-        ends = len(self.inputs) + len(self.results)
-        there = len(donor.inputs) + len(donor.results) + theirs
-        self._keep_bound(ends + mine, donor._bound.get(there))
-        self._used(donor._sources)
+        with both(self.lock, donor.lock):
+            given = self._graph, mine, donor._graph, theirs
+            check(self._lib.crt_graph_share_parameter(*given))
+            ends = len(self.inputs) + len(self.results)
+            there = len(donor.inputs) + len(donor.results) + theirs
+            self._keep_bound(ends + mine, donor._bound.get(there))
+            self._used(donor._sources)
 
     def release_params(self) -> None:
         """Unbinds all parameters."""
@@ -346,8 +373,11 @@ class Net(Named, Binding, Pushing, Keeping):
         self._check(self._lib.crt_graph_run_stage(self._graph, self._pointers, stage))
 
     def run_step(self, step: int) -> None:
-        """Computes one step on what is in memory; for timing."""
-        self._lib.crt_step_run(self._model, step, self._base, self._pointers)
+        """Computes one step on what is in memory; for timing.
+
+        Errors  CRT_ERR_TASK: it is no kernel
+        """
+        check(self._lib.crt_step_run(self._model, step, self._base, self._pointers))
 
     def idle(self) -> None:
         """Calls C for nothing; for what a call takes."""

@@ -5,6 +5,7 @@ Knows no model; there is one kind of memory, the CPU's.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,10 @@ class Device:
 
     device_type: int
     device_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("device_type", "device_id"):  # numpy's integers, too
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
 
     @property
     def type(self) -> str:
@@ -53,7 +58,7 @@ def device(kind: str | int, index: int = 0) -> Device:
 
     Errors  ValueError that lists the known names
     """
-    if isinstance(kind, int):
+    if not isinstance(kind, str):
         return Device(kind, index)
     if kind.split()[0] not in _TYPES:
         known = ", ".join(sorted(_TYPES))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.host.abi import check, ffi
+from pybuild.host.abi import check, crt_of, ffi
 from pybuild.install import host_library
 from pybuild.params.codecs import Codec
 from pybuild.params.image import Parameter
@@ -57,7 +57,7 @@ class Weights:
 
     def __init__(self, image: bytes) -> None:
         self._ffi = ffi()
-        self._lib = self._ffi.dlopen(str(host_library()))
+        self._lib = crt_of(host_library())
         self.image = aligned(len(image))
         self.image[:] = np.frombuffer(image, np.uint8)
         self.struct: Any = self._ffi.new("struct crt_params *")

@@ -209,14 +209,23 @@ def _give(net: Net, inputs: Mapping[str, Any]) -> None:
         net.set_input(name, value)
 
 
-def stage_times(net: Net, how: Timing) -> list[list[float]]:
-    """Seconds of each stage in each repeat, for the inputs that are there."""
+def _nothing() -> None:
+    pass
+
+
+def stage_times(
+    net: Net, how: Timing, before: Callable[[], None] = _nothing
+) -> list[list[float]]:
+    """Seconds of each stage in each repeat, for the inputs that are there; before:
+    called before each run, which may use them up.
+    """
     clock = time.perf_counter_ns
     sums = [0] * net.stages
 
     def lap(number: int) -> int:
         sums[:] = [0] * net.stages
         for _ in range(number):
+            before()
             for stage in range(net.stages):
                 start = clock()
                 net.run_stage(stage)
@@ -231,8 +240,16 @@ def stage_times(net: Net, how: Timing) -> list[list[float]]:
     return found
 
 
-def step_time(net: Net, step: int, how: Timing) -> BenchmarkResult:
-    """One step alone, again and again; memory is then as after a run."""
+def step_time(
+    net: Net, step: int, how: Timing, before: Callable[[], None] = _nothing
+) -> BenchmarkResult:
+    """One step alone, again and again; memory is then as after a run. What only runs
+    can do (a copy, a wait, unpacking, the work of a device) is timed in whole runs.
+    """
+    before()
+    if not net.plan.steps[step].is_layer or not all(map(net.is_here, net.devices)):
+        stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)
+        return BenchmarkResult(stage_times(net, how, before)[stage])
     net.go()
     kept = [memory.copy() for memory in net.memory]
     result = measure(net.run_step, how, (step,))

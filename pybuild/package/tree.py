@@ -281,10 +281,10 @@ def _weights(tables: Tables, prefix: str) -> str:
 def _open(tables: Tables, prefix: str, instance: str) -> str:
     if not tables.parameters:
         return ""
-    name, ram = tables.name, f", {prefix}unpacked" if tables.unpacked_bytes else ""
+    name, ram = tables.name, f"{prefix}unpacked" if tables.unpacked_bytes else "NULL"
     return f"""\
     if (error == CRT_OK)
-        error = {name}_open_params(&{prefix}params{ram});
+        error = {name}_open_params(&{prefix}params, {ram});
     if (error == CRT_OK)
         error = {name}_load_params(&{instance}, &{prefix}params);
 """

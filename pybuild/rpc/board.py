@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pybuild.host.abi import CrtError, check, errors
+from pybuild.host.locks import one_at_a_time
 from pybuild.host.parameter_image import Weights
 from pybuild.params.image_read import read_image
 from pybuild.params.image_write import write_image
@@ -24,15 +25,17 @@ _SLOWEST = 20e6  # operations a second of a simulator, at least
 _SLOWEST_CHIP = 1e6  # of a board, however slow it says that its counter is
 
 
+@one_at_a_time
 class Board:
     """One session with a board.
 
     simulated  its counter is not that of the chip: it is measured here
-    Thread     one thread at a time
+    lock       of the link: of all that is done on the board
+    Thread     any, one after the other
     """
 
     def __init__(self, link: Link, simulated: bool) -> None:
-        self.link = link
+        self.link, self.lock = link, link.lock
         self.simulated = simulated
         self.welcome: Welcome = link.hello()
         self._hz = 0.0 if simulated else float(self.welcome.hz)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import logging
 import secrets
 import struct
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from pybuild.host.abi import check
+from pybuild.host.locks import one_at_a_time
 from pybuild.records import dataclass
 from pybuild.rpc.frame import EXTRA, Decoder, Frame, Kind, encode
 from pybuild.rpc.key import TAG_BYTES, Key, Seal, asked
@@ -60,13 +62,15 @@ class Answer:
     data: bytes
 
 
+@one_at_a_time
 class Link:
     """One session after the other on a line.
 
     patience  seconds without an answer after which a call is given up
     ahead     bytes that the line keeps for a busy board, beside what it says itself
     key       who is at the other end must have it; None: anybody may be there
-    Thread    one thread at a time
+    lock      held by each call
+    Thread    any, one after the other
     Errors    RemoteTimeout; BoardReset; RemoteError where the line is gone; the link
               is then of no use until hello(). CRT_ERR_... for what the board refused
     """
@@ -78,6 +82,7 @@ class Link:
         ahead: int = 0,
         key: Key | None = None,
     ) -> None:
+        self.lock = threading.RLock()
         self.line = line
         self.extra = EXTRA + (TAG_BYTES if key else 0)  # bytes beside those of a call
         self._key = key

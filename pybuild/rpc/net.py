@@ -5,13 +5,14 @@ Arrays are copied to the board and from it; what lies there is never seen here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.host.abi import CrtError, check
+from pybuild.host.locks import one_at_a_time
 from pybuild.host.named_tensors import Key, Named, fitting, index_of
 from pybuild.host.ndarray import sent
 from pybuild.host.parameter_image import Weights
@@ -25,11 +26,13 @@ from pybuild.rpc.calls import NONE, Number, gets, outcome, sets
 _NANO = 1e9
 
 
+@one_at_a_time
 class RemoteNet(Named):
     """An instance; its memory is the board's.
 
     plan    of the library in the board's flash
-    Thread  one thread at a time for a board
+    lock    of the session: of all that is done on the board
+    Thread  any, one after the other
     Errors  as Net; RemoteError where the board does not answer
     """
 
@@ -37,7 +40,7 @@ class RemoteNet(Named):
 
     def __init__(self, board: Board, plan: Plan) -> None:
         graph = plan.graph
-        self.board, self.plan = board, plan
+        self.board, self.plan, self.lock = board, plan, board.lock
         self.inputs = tuple(graph.tensor(name) for name in graph.inputs)
         self.results = tuple(graph.tensor(name) for name in graph.outputs)
         self.parameters = tuple(slot.tensor for slot in plan.slots.values())
@@ -89,6 +92,15 @@ class RemoteNet(Named):
         """Whether an input has a value, whatever becomes of it in a run."""
         return index_of(key, self.inputs, "input") in self._given
 
+    def is_bound(self, key: Key) -> bool:
+        """Whether runs read an input where another instance has a tensor."""
+        return index_of(key, self.inputs, "input") in self._lenders
+
+    @property
+    def used_up(self) -> tuple[str, ...]:
+        """Inputs whose own memory a run writes over."""
+        return tuple(t.name for t in self.inputs if t.name in self.plan.consumed)
+
     def borrow_input(self, key: Key) -> Array:
         """A copy of what is in an input; copyfrom() of it sets it."""
         index = index_of(key, self.inputs, "input")
@@ -137,7 +149,7 @@ class RemoteNet(Named):
             raise ValueError("the other module is on another board")
         index = index_of(key, self.inputs, "input")
         names = [tensor.name for tensor in other.results]
-        if isinstance(other_key, int) or other_key in names:
+        if not isinstance(other_key, str) or other_key in names:
             there = len(other.inputs)
             there += index_of(other_key, other.results, "output")
         else:
@@ -173,6 +185,11 @@ class RemoteNet(Named):
 
     def _ended(self, number: Number, takes: float, *words: int) -> int:
         answer = self.board.answer(number, self.number, *words, takes=takes)
+        if number is not Number.SETUP and answer.status == 0:
+            used = {
+                i for i, t in enumerate(self.inputs) if t.name in self.plan.consumed
+            }
+            self._given -= used - self._lenders.keys()
         if len(answer.data) < 16:  # no such graph any more
             return check(answer.status)
         came_to = outcome(answer.data)
@@ -225,25 +242,44 @@ class RemoteNet(Named):
 
     # ---- time -----------------------------------------------------------------
 
-    def timed(self, how: Timing) -> BenchmarkResult:
-        """Runs, by the board's own counter."""
+    def timed(
+        self, how: Timing, before: Callable[[], None] = lambda: None
+    ) -> BenchmarkResult:
+        """Runs, by the board's own counter; before: called before each run of a model
+        that uses inputs up.
+        """
         if how.cache_flush_bytes:
             raise ValueError("cache_flush_bytes: a board's caches are not flushed")
-        self.ticks(1)
+
+        def runs(number: int) -> int:
+            if not self.used_up:
+                return self.ticks(number)
+            spent = 0
+            for _ in range(number):
+                before()
+                spent += self.ticks(1)
+            return spent
 
         def lap(number: int) -> int:
-            return round(self.ticks(number) * _NANO / self.board.hz)
+            return round(runs(number) * _NANO / self.board.hz)
+
+        runs(1)
 
         return BenchmarkResult([x.seconds for x in laps(lap, how, how.prepare)])
 
-    def stage_times(self, how: Timing) -> list[list[float]]:
-        """Seconds of each stage in each repeat, by the board's own counter."""
+    def stage_times(
+        self, how: Timing, before: Callable[[], None] = lambda: None
+    ) -> list[list[float]]:
+        """Seconds of each stage in each repeat, by the board's own counter; before:
+        called before each run.
+        """
         count = len(self.stage_steps)
         sums = [0] * count
 
         def lap(number: int) -> int:
             sums[:] = [0] * count
             for _ in range(number):
+                before()
                 for stage in range(count):
                     sums[stage] += self.run_stage(stage)
             return round(sum(sums) * _NANO / self.board.hz)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import abc
 import hashlib
+import operator
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -52,13 +54,16 @@ def content_of(library: Portable) -> str:
 
 
 class Remote(abc.ABC):
-    """A board, once it is connected; its modules live as long as it.
+    """A board, once it is connected; its modules live as long as it. Without close() it
+    ends with the last that refers to it: this, its devices, its modules.
 
-    name  as it was asked for, for messages
+    name    as it was asked for, for messages
+    Thread  any: one lock a session
     """
 
     def __init__(self, name: str, patience: float) -> None:
         self.name = name
+        self.lock = threading.RLock()
         self.patience = patience
         self._board: Board | None = None
         self._is_closed = False
@@ -73,9 +78,9 @@ class Remote(abc.ABC):
 
     def device(self, index: int = 0) -> RemoteDevice:
         """Errors  ValueError for another device than the board's CPU"""
-        if index != 0:
+        if operator.index(index) != 0:
             raise ValueError(f"{self.name} has one device, number 0, not {index}")
-        return RemoteDevice(1 + _SESSION, index, self)
+        return RemoteDevice(1 + _SESSION, 0, self)
 
     cpu = device
 
@@ -93,21 +98,24 @@ class Remote(abc.ABC):
 
         Errors  BuildError; RemoteError; CRT_ERR_MEMORY
         """
-        _, made, content = self._known(cast(Portable, source))
-        return made, RemoteNet(self._serving(made, content), made.planned())
+        with self.lock:
+            _, made, content = self._known(cast(Portable, source))
+            return made, RemoteNet(self._serving(made, content), made.planned())
 
     def serve(self, library: Portable) -> None:
         """Makes sure that this library is in the board's flash.
 
         Errors  BuildError with the command that flashes it, for one that is there
         """
-        _, made, content = self._known(library)
-        self._serving(made, content)
+        with self.lock:
+            _, made, content = self._known(library)
+            self._serving(made, content)
 
     def close(self) -> None:
         """Ends the session, for good; a simulator ends too."""
-        self._is_closed = True
-        self._end(_CLOSED)
+        with self.lock:
+            self._is_closed = True
+            self._end(_CLOSED)
 
     def _end(self, why: str) -> None:
         if self._board is not None:

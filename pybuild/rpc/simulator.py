@@ -5,13 +5,14 @@ Knows firmware and lines; no session.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections import deque
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pybuild.boards.firmware.build import Firmware
 from pybuild.boards.simulators.process import tied
@@ -72,6 +73,8 @@ class QemuLine(SocketLine):
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for this process
             )  # fmt: skip
+            # dropped without close(), it takes QEMU with it
+            self._last = weakref.finalize(self, _end, self._process, self._folder)
             super().__init__(name, self._accepted(here, machine.name, command))
 
     def _accepted(
@@ -92,13 +95,16 @@ class QemuLine(SocketLine):
 
     def _ended(self) -> str:
         """Ends QEMU; what it said."""
-        if sys.platform == "win32":
-            self._process.kill()
-        said = b""
-        with contextlib.suppress(ValueError):  # closed twice
-            _, said = self._process.communicate()
-        self._folder.cleanup()
-        return said.decode(errors="replace").strip()
+        return (self._last() or b"").decode(errors="replace").strip()
+
+
+def _end(process: subprocess.Popen[bytes], folder: TemporaryDirectory[str]) -> bytes:
+    """Ends QEMU, once; what it said."""
+    if sys.platform == "win32":
+        process.kill()
+    _, said = process.communicate()
+    folder.cleanup()
+    return said
 
 
 class UnicornLine:

@@ -11,7 +11,8 @@
 
 /* ---- the device ---------------------------------------------------------- */
 
-enum { DEVICE_BYTES = 64, QUEUE = 16, BASES = 9, N = 4 };
+/* what the model has there, and all that there is */
+enum { DEVICE_BYTES = 64, MOST_BYTES = 80, QUEUE = 16, BASES = 9, N = 4 };
 enum call { COPY_IN, COPY_OUT, LAUNCH, WAIT, CALLS };
 
 struct command {
@@ -27,7 +28,7 @@ struct command {
 /* Addresses on a device count from `first`: no memory of the CPU is there. */
 struct fake {
     uintptr_t first;
-    int8_t memory[DEVICE_BYTES];
+    int8_t memory[MOST_BYTES];
     struct command queue[QUEUE];
     uint32_t queued;
     uint32_t launched;
@@ -44,7 +45,7 @@ static int is_good(struct fake *d)
 static int is_here(const struct fake *d, const void *address)
 {
     return (uintptr_t)address >= d->first &&
-           (uintptr_t)address < d->first + DEVICE_BYTES;
+           (uintptr_t)address < d->first + MOST_BYTES;
 }
 
 static void *real(struct fake *d, const void *address)
@@ -96,7 +97,7 @@ static void run_on(struct fake *d, const struct command *c)
 
     for (i = 0; i < BASES; i++)
         base[i] = real(d, c->base[i]);
-    crt_step_run(c->model, c->step, base, pointers);
+    EXPECT(crt_step_run(c->model, c->step, base, pointers) == CRT_OK);
     d->launched++;
 }
 

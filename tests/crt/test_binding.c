@@ -247,6 +247,56 @@ static void test_turns(void)
     EXPECT(crt_graph_run(&two.g, pointers) == CRT_OK);
 }
 
+#ifndef CRT_NO_OVERLAP
+/* A model that shares memory with a larger one: what the larger one has there
+ * cannot be bound, though it lies behind all that the small one has. */
+/* @req crt_graph_share_storage:CRT_ERR_REGION
+ * @req crt_graph_share_storage:CRT_ERR_OVERLAP */
+static void test_places_of_turns(void)
+{
+    static const uint32_t more[] = {2 * AFFINE_BYTES};
+    static int8_t room[5][2 * AFFINE_BYTES] __attribute__((aligned(16)));
+    struct crt_region region = {room[0], 2 * AFFINE_BYTES};
+    struct crt_model large = affine_model;
+    struct crt_turn turn;
+    uint32_t i;
+
+    large.region_bytes = more;
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
+    EXPECT(crt_graph_init(&one.g, &large, one.base, one.fresh, &region, 1) ==
+           CRT_OK);
+    EXPECT(crt_graph_init(&two.g, &affine_model, two.base, two.fresh, &region,
+                          1) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[0] + 64, 4) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&one.g, &turn) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_ERR_OVERLAP);
+    EXPECT(two.g.turn == &turn);
+    EXPECT(crt_graph_bind_input(&two.g, 0, NULL, 0) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[0] + 64, 4) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_output(&two.g, 0, room[0] + 92, 4) ==
+           CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[1], 4) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&two.g, 0, room[0] + 16, 4) == CRT_OK);
+    /* others take what an input keeps */
+    EXPECT(crt_graph_bind_input(&one.g, 0, room[0], 4) == CRT_OK); /* home */
+    EXPECT(crt_graph_bind_parameter(&one.g, 0, room[0], 4) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_share_storage(&two.g, NULL) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[0] + 64, 4) == CRT_OK);
+    /* more pieces than a turn can note */
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
+    for (i = 0; i < 5u; i++) {
+        region.ptr = room[i];
+        EXPECT(crt_graph_init(&one.g, &large, one.base, one.fresh, &region,
+                              1) == CRT_OK);
+        EXPECT(crt_graph_share_storage(&one.g, &turn) ==
+               (i < (uint32_t)CRT_TURN_REGIONS ? CRT_OK : CRT_ERR_REGION));
+    }
+    EXPECT(one.g.turn == NULL);
+}
+#endif
+
 /* @req crt_graph_share_storage:CRT_ERR_BUSY */
 static void test_turn_in_the_middle_of_a_run(void)
 {
@@ -427,6 +477,9 @@ int main(void)
     test_strides();
     test_large_strides();
     test_turns();
+#ifndef CRT_NO_OVERLAP
+    test_places_of_turns();
+#endif
     test_turn_in_the_middle_of_a_run();
     test_waiting_for_a_turn();
     test_unpack();

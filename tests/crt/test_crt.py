@@ -46,6 +46,8 @@ PROGRAMS = (
     "test_state.c",
     "test_verify.c",
     "test_finite.c",
+    "test_overlap.c",
+    "test_images.c",
 )
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
 

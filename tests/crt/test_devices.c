@@ -82,11 +82,11 @@ static void test_run(void)
     EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
     expect_right(&g);
     /* another place on the same device, for an output that lives there */
-    EXPECT(crt_graph_bind_output(&g, 0, (void *)(fakes[0].first + 8), N) ==
+    EXPECT(crt_graph_bind_output(&g, 0, (void *)(fakes[0].first + 64), N) ==
            CRT_OK);
     EXPECT(crt_graph_set_input(&g, 0, x, N) == CRT_OK);
     EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
-    EXPECT(fakes[0].memory[8] == x[0] + d[0] + w[0]);
+    EXPECT(fakes[0].memory[64] == x[0] + d[0] + w[0]);
     expect_right(&g);
 }
 
@@ -142,8 +142,59 @@ static void test_devices_are_checked(void)
     EXPECT(crt_graph_set_devices(&g, other, 4) == CRT_ERR_DEVICE);
     EXPECT(crt_graph_set_devices(&g, devices, 4) == CRT_OK);
     EXPECT(crt_graph_setup(&g) == CRT_ERR_UNBOUND);
-    EXPECT(crt_graph_load_params(&g, &none) == CRT_OK);
+    EXPECT(crt_graph_load_params(&g, &none) == CRT_ERR_NAME);
 }
+
+/* A step of the runtime's own is none for a device. */
+/* @req crt_step_run:CRT_ERR_TASK, crt_step_run:CRT_ERR_INDEX */
+static void test_steps_alone(void)
+{
+    struct crt_graph g;
+    uint32_t i;
+
+    start(&g);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    for (i = 0; i < STEPS; i++) {
+        if (steps[i].kernel == NULL)
+            EXPECT(crt_step_run(&model, i, base, pointers) == CRT_ERR_TASK);
+    }
+    EXPECT(crt_step_run(&model, 8, base, pointers) == CRT_OK); /* y = v + 1 */
+    EXPECT(crt_step_run(&model, STEPS, base, pointers) == CRT_ERR_INDEX);
+    expect_right(&g);
+}
+
+#ifndef CRT_NO_OVERLAP
+/* Addresses of a device are compared with those of its own memory alone. */
+static void test_places_on_devices(void)
+{
+    void *there = (void *)0x108;
+    struct crt_turn turn;
+    struct crt_graph g;
+
+    start(&g);
+    EXPECT((uintptr_t)there == fakes[0].first + 8);
+    EXPECT(crt_graph_bind_output(&g, 0, there, N) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_output(&g, 1, there, N) == CRT_OK); /* the CPU's */
+    EXPECT(crt_graph_bind_output(&g, 1, NULL, 0) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&g, 1, arena + 8, N) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_output(&g, 0, arena + 8, N) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&g, 0, NULL, 0) == CRT_OK);
+    /* only memory of the CPU's is shared */
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&g, &turn) == CRT_OK);
+    EXPECT(turn.memory[0].ptr == arena && turn.memory[1].ptr == NULL);
+    EXPECT(crt_graph_bind_output(&g, 1, there, N) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&g, 0, arena + 8, N) == CRT_OK);
+    /* the CPU does the work of device 1: one memory */
+    start_without_devices(&g);
+    EXPECT(crt_graph_bind_output(&g, 1, there, N) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&g, 1, NULL, 0) == CRT_OK);
+    devices[1].api = NULL;
+    EXPECT(crt_graph_set_devices(&g, devices, 4) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&g, 1, there, N) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_output(&g, 0, arena + 8, N) == CRT_ERR_OVERLAP);
+}
+#endif
 
 /* A model that has no devices takes a table of the CPU alone, and needs none.
  */
@@ -380,6 +431,10 @@ int main(void)
     test_stages();
     test_waits_are_few();
     test_devices_are_checked();
+    test_steps_alone();
+#ifndef CRT_NO_OVERLAP
+    test_places_on_devices();
+#endif
     test_model_without_devices();
     test_without_a_device();
     test_failures_in_runs();

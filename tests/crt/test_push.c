@@ -85,6 +85,11 @@ static void test_push(void)
     EXPECT(crt_graph_rows_wanted(&g, 0) == 2);
     EXPECT(push(&g, 0, ROWS + 1) == CRT_ERR_ROWS);
     EXPECT(push(&g, 0, 0) == CRT_OK);
+#ifndef CRT_NO_OVERLAP /* the first rows are copied before the last are read   \
+                        */
+    EXPECT(crt_graph_push_rows(&g, push_pointers, 0, arena + OF_Y, 2) ==
+           CRT_ERR_OVERLAP);
+#endif
     EXPECT(crt_graph_pushed(&g) == CRT_ERR_INPUT_MISSING);
     EXPECT(push(&g, 0, 2) == CRT_OK);
     EXPECT(arena[OF_Y] == 5 && arena[OF_Y + 1] == 0x55); /* at once */

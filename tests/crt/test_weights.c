@@ -320,7 +320,7 @@ static void test_ids(void)
     EXPECT(crt_graph_find_parameter(&one.g, "w") == CRT_ERR_NAME);
     EXPECT(crt_graph_find_input(&one.g, "x") == CRT_ERR_NAME);
     EXPECT(crt_graph_load_params(&one.g, make(1, b_entry, w_entry, 2)) ==
-           CRT_OK);
+           CRT_ERR_NAME);
     EXPECT(images[1].users == 0);
     EXPECT(crt_graph_load_params(&one.g, p) == CRT_OK);
     EXPECT(p->users == 2);

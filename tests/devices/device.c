@@ -100,7 +100,7 @@ static void do_work(struct device *d, const struct work *w)
     case LAUNCH: {
         void **pointers = calloc(w->model->pointer_count, sizeof *pointers);
 
-        crt_step_run(w->model, w->step, w->base, pointers);
+        (void)crt_step_run(w->model, w->step, w->base, pointers);
         free(pointers);
         free(w->base);
     }

@@ -34,7 +34,7 @@ _TEST = """\
     if (error == CRT_OK)
         error = digits_selftest(&digits);
     if (second == CRT_OK)
-        second = floats_open_params(&params);
+        second = floats_open_params(&params, NULL);
     if (second == CRT_OK)
         second = floats_load_params(&floats, &params);
     if (second == CRT_OK)

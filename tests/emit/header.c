@@ -38,7 +38,7 @@ static void test_damage(void)
 {
     struct crt_params weights;
 
-    EXPECT(conv_int8_open_params(&weights) == CRT_ERR_CHECKSUM);
+    EXPECT(conv_int8_open_params(&weights, NULL) == CRT_ERR_CHECKSUM);
 }
 
 /* As the image that the model came with, but one of its arrangements. */
@@ -65,9 +65,11 @@ static void test_parameters(void)
     struct conv_int8_memory memory = CONV_INT8_MEMORY(other_arena);
     struct conv_int8 other;
     struct crt_params weights;
+    int turn;
 
+    EXPECT(CONV_INT8_UNPACKED_BYTES == 0u);
     start();
-    EXPECT(conv_int8_open_params(&weights) == CRT_OK);
+    EXPECT(conv_int8_open_params(&weights, NULL) == CRT_OK);
     test_another_models_image(weights.image);
     EXPECT(conv_int8_set_image(&m, image) == CRT_OK);
     EXPECT(conv_int8_run(&m) == CRT_ERR_UNBOUND);
@@ -78,7 +80,14 @@ static void test_parameters(void)
     EXPECT(conv_int8_run(&m) == CRT_ERR_UNBOUND);
     EXPECT(conv_int8_set_image(&other, image) == CRT_OK);
     EXPECT(conv_int8_run(&other) == CRT_OK);
+    EXPECT(crt_params_close(&weights) == CRT_ERR_IN_USE);
     EXPECT(conv_int8_release_params(&other) == CRT_OK);
+    for (turn = 0; turn < 2; turn++) { /* again and again */
+        start();
+        EXPECT(conv_int8_open_params(&weights, NULL) == CRT_OK);
+        EXPECT(conv_int8_load_params(&m, &weights) == CRT_OK);
+    }
+    EXPECT(conv_int8_release_params(&m) == CRT_OK);
     EXPECT(crt_params_close(&weights) == CRT_OK);
 }
 
@@ -163,6 +172,8 @@ static void test_runs(void)
     EXPECT(conv_int8_reset(&m) == CRT_OK); /* what is bound stays bound */
     EXPECT(conv_int8_run(&m) == CRT_OK && conv_int8_run(&m) == CRT_OK);
     EXPECT(memcmp(conv_int8_sum(&m), wanted, sizeof wanted) == 0);
+    EXPECT(conv_int8_bind_image(&m, arena + 1) == CRT_ERR_OVERLAP);
+    EXPECT(conv_int8_bind_sum(&m, arena + 1) == CRT_ERR_OVERLAP);
     EXPECT(conv_int8_bind_image(&m, NULL) == CRT_OK);
     EXPECT(conv_int8_set_image(&m, image) == CRT_OK);
     EXPECT(conv_int8_reset(&m) == CRT_OK);
@@ -190,6 +201,8 @@ static void test_predict(void)
     EXPECT(conv_int8_predict(NULL, &in, &out) == CRT_ERR_NULL);
     EXPECT(conv_int8_predict(arena, NULL, &out) == CRT_ERR_NULL);
     EXPECT(conv_int8_predict(arena + 1, &in, &out) == CRT_ERR_ALIGN);
+    in.image = arena + 1;
+    EXPECT(conv_int8_predict(arena, &in, &out) == CRT_ERR_OVERLAP);
     in.image = NULL;
     EXPECT(conv_int8_predict(arena, &in, &out) == CRT_ERR_INPUT_MISSING);
 }

@@ -85,13 +85,14 @@ int conv_int8_selftest(struct conv_int8 *m);
  * things lie there while it runs. */
 int8_t *conv_int8_image(struct conv_int8 *m);
 /* ... copied from data; or read where it is, without a copy, until bound
- * again (NULL: back to its own memory). */
+ * again (NULL: back to its own memory). Not in the arena. */
 int conv_int8_set_image(struct conv_int8 *m, const int8_t *data);
 int conv_int8_bind_image(struct conv_int8 *m, const int8_t *data);
 
 /* Output 'sum': valid until the next conv_int8_run. */
 const int8_t *conv_int8_sum(const struct conv_int8 *m);
-/* ... written to data instead (NULL: back to its own memory). */
+/* ... written to data instead (NULL: back to its own memory). Not in the
+ * arena. */
 int conv_int8_bind_sum(struct conv_int8 *m, int8_t *data);
 
 /* Where one run finds its inputs and puts its outputs. */
@@ -112,8 +113,8 @@ struct conv_int8_outputs {
  * Units   arena: CONV_INT8_ARENA_BYTES, aligned to CONV_INT8_ARENA_ALIGN
  * Owner   all memory is the caller's, and free again afterwards
  * Thread  any number at once, each with an arena and outputs of its own
- * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL
- */
+ * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL;
+ *         CRT_ERR_OVERLAP: one is in the arena */
 int conv_int8_predict(void *arena, const struct conv_int8_inputs *inputs,
     const struct conv_int8_outputs *outputs);
 

@@ -76,13 +76,14 @@ int dense_float_selftest(struct dense_float *m);
 /* Input 'image': the memory to fill before a run. */
 float *dense_float_image(struct dense_float *m);
 /* ... copied from data; or read where it is, without a copy, until bound
- * again (NULL: back to its own memory). */
+ * again (NULL: back to its own memory). Not in the arena. */
 int dense_float_set_image(struct dense_float *m, const float *data);
 int dense_float_bind_image(struct dense_float *m, const float *data);
 
 /* Output 'scores': valid until the next dense_float_run. */
 const float *dense_float_scores(const struct dense_float *m);
-/* ... written to data instead (NULL: back to its own memory). */
+/* ... written to data instead (NULL: back to its own memory). Not in the
+ * arena. */
 int dense_float_bind_scores(struct dense_float *m, float *data);
 
 /* Where one run finds its inputs and puts its outputs. */
@@ -103,8 +104,8 @@ struct dense_float_outputs {
  * Units   arena: DENSE_FLOAT_ARENA_BYTES, aligned to DENSE_FLOAT_ARENA_ALIGN
  * Owner   all memory is the caller's, and free again afterwards
  * Thread  any number at once, each with an arena and outputs of its own
- * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL
- */
+ * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL;
+ *         CRT_ERR_OVERLAP: one is in the arena */
 int dense_float_predict(void *arena, const struct dense_float_inputs *inputs,
     const struct dense_float_outputs *outputs);
 

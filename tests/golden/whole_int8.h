@@ -83,13 +83,14 @@ int whole_int8_selftest(struct whole_int8 *m);
  * things lie there while it runs. */
 int8_t *whole_int8_image(struct whole_int8 *m);
 /* ... copied from data; or read where it is, without a copy, until bound
- * again (NULL: back to its own memory). */
+ * again (NULL: back to its own memory). Not in the arena. */
 int whole_int8_set_image(struct whole_int8 *m, const int8_t *data);
 int whole_int8_bind_image(struct whole_int8 *m, const int8_t *data);
 
 /* Output 'scores': valid until the next whole_int8_run. */
 const int8_t *whole_int8_scores(const struct whole_int8 *m);
-/* ... written to data instead (NULL: back to its own memory). */
+/* ... written to data instead (NULL: back to its own memory). Not in the
+ * arena. */
 int whole_int8_bind_scores(struct whole_int8 *m, int8_t *data);
 
 /* Where one run finds its inputs and puts its outputs. */
@@ -110,8 +111,8 @@ struct whole_int8_outputs {
  * Units   arena: WHOLE_INT8_ARENA_BYTES, aligned to WHOLE_INT8_ARENA_ALIGN
  * Owner   all memory is the caller's, and free again afterwards
  * Thread  any number at once, each with an arena and outputs of its own
- * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL
- */
+ * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL;
+ *         CRT_ERR_OVERLAP: one is in the arena */
 int whole_int8_predict(void *arena, const struct whole_int8_inputs *inputs,
     const struct whole_int8_outputs *outputs);
 

@@ -18,7 +18,7 @@ API int boot(void)
     int error = crt_params_verify(&params, kept, sizeof kept);
 
     if (error != CRT_OK) {
-        error = net_open_params(&params);
+        error = net_open_params(&params, NULL);
     }
     if (error == CRT_OK) {
         error = net_init(&one, &first);
@@ -68,5 +68,5 @@ API int overwrite(const uint32_t *image)
 
 API const void *factory(void)
 {
-    return net_open_params(&params) == CRT_OK ? params.image : NULL;
+    return net_open_params(&params, NULL) == CRT_OK ? params.image : NULL;
 }

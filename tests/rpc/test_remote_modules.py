@@ -18,6 +18,7 @@ from pybuild.ops.interpret import interpret
 from pybuild.rpc import RemoteError
 from pybuild.rpc.remote import Wired
 from tests.executor.test_graph_executor import image
+from tests.executor.test_threads_and_ends import in_threads
 from tests.graphs.networks import classifier
 from tests.rpc.lines import Host, HostLine, board
 
@@ -82,6 +83,21 @@ def test_set_run_get(library: Library, remote: Wired) -> None:
     assert module.get_num_inputs() == 1 and module.get_num_outputs() == 1
     assert module.get_input_index("image") == 0
     assert str(remote.cpu(0)) == "remote cpu(0)"
+
+
+def test_one_session_in_two_threads(library: Library, remote: Wired) -> None:
+    shared = library["default"](remote.device(0))
+    want = [expected(library, seed) for seed in range(2)]
+
+    def work(number: int) -> None:
+        own = library["default"](remote.device(0))
+        for _ in range(8):
+            for module in (own, shared):
+                given = ("image", image(number))
+                (scores,) = module.run_from_inputs(1, 0, *given)
+                np.testing.assert_array_equal(scores, want[number])
+
+    in_threads(2, work)
 
 
 def test_inputs_are_read_and_filled(library: Library, remote: Wired) -> None:

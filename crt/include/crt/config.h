@@ -16,6 +16,10 @@
  *                  are then found by their numbers, CRT_ERR_NAME by name
  * CRT_NO_STRING_H  does not include <string.h>: crt copies byte by byte,
  *                  for tool chains without a C library
+ * CRT_NO_OVERLAP   does not compare bound pointers with the memory of models,
+ *                  for CRT_ERR_OVERLAP: saves about 310 bytes of flash where
+ *                  something is bound, 190 more and the RAM of
+ *                  CRT_TURN_REGIONS where instances share memory
  * CRT_NO_ASM       leaves inline assembly out of kernels: for rules and for
  *                  checkers that allow none; the same values, in C and in the
  *                  compiler's own functions for vectors, more slowly */
@@ -28,6 +32,15 @@
  * __attribute__((section(".weights"))). Empty: with the other constants. */
 #ifndef CRT_SECTION_WEIGHTS
 #define CRT_SECTION_WEIGHTS
+#endif
+
+/* Regions of memory that instances share by one struct crt_turn, 1 to 255; 8
+ * bytes of RAM each. */
+#ifndef CRT_TURN_REGIONS
+#define CRT_TURN_REGIONS 4
+#endif
+#if CRT_TURN_REGIONS < 1 || CRT_TURN_REGIONS > 255
+#error "CRT_TURN_REGIONS must be 1 to 255"
 #endif
 
 /* Instances, images and buffers that the server of crt/rpc.h can hold at a

@@ -54,6 +54,15 @@ struct crt_accelerator {
 
 extern const struct crt_accelerator crt_accelerator;
 
+/* Computes one step of a model: what a device does in its `launch`. No hook.
+ *
+ * Shapes  base as of the instance; pointers[model->pointer_count]
+ * Thread  re-entrant for other memory
+ * Errors  CRT_ERR_INDEX; CRT_ERR_TASK: a copy, a wait or another of crt's own
+ */
+int crt_step_run(const struct crt_model *model, uint32_t step,
+                 void *const *base, void **pointers);
+
 #ifdef __cplusplus
 }
 #endif

@@ -44,6 +44,9 @@ struct crt_turn {
      * of the memory: gives the semaphore. NULL, or not 0: CRT_ERR_BUSY */
     int (*wait)(struct crt_turn *turn, int is_taken);
     void *context; /* for `wait` */
+#ifndef CRT_NO_OVERLAP
+    struct crt_region memory[CRT_TURN_REGIONS]; /* of all that take turns */
+#endif
 };
 
 /* An array somewhere, for checked binding.
@@ -102,14 +105,15 @@ int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
 /* From here on g uses its regions in turn with every other instance that was
  * given the same `turn`; init them all with the same memory, as large as the
  * largest needs. While one is in the middle of a run, the others can neither
- * run nor set inputs nor get outputs.
+ * run nor set inputs nor get outputs. Bind when all share: not in this memory.
  *
  * Owner   turn is the caller's and outlives g; NULL ends it. What a model
  *         keeps from run to run would be lost: CRT_ERR_STATE
  * Thread  instances may be used by different threads (but see crt/port.h on
  *         processors without atomic words), except for what crt_graph_input
  *         and crt_graph_output return: the memory behind it needs your lock
- * Errors  CRT_ERR_NULL; later CRT_ERR_BUSY */
+ * Errors  CRT_ERR_NULL; CRT_ERR_REGION: over CRT_TURN_REGIONS; CRT_ERR_OVERLAP:
+ *         something is bound there already; later CRT_ERR_BUSY */
 int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn);
 
 /* Nobody has the memory, or runs in it, or waits: as in a static one at first.
@@ -136,7 +140,7 @@ int crt_graph_reset(struct crt_graph *g);
 
 /* Copies an input in, to its home; ends a binding.
  *
- * Units   bytes: exactly crt_tensor.bytes
+ * Units   bytes: exactly crt_tensor.bytes; data is not partly in the home
  * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_LAZY,
  *         CRT_ERR_BUSY, CRT_ERR_DEVICE */
 int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
@@ -148,7 +152,9 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
  *
  * Units   bytes: exactly crt_tensor.bytes; aligned to crt_tensor.align
  * Owner   the caller; must stay until the next bind or set of this input
- * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_ALIGN */
+ * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_ALIGN;
+ *         CRT_ERR_OVERLAP: in memory of g's, or of a model that shares it, but
+ *         for its home, or that of an input which runs keep */
 int crt_graph_bind_input(struct crt_graph *g, uint32_t index, const void *data,
                          uint32_t bytes);
 
@@ -171,8 +177,8 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index);
  * output whose home is on a device: an address there.
  *
  * Units   bytes: exactly crt_tensor.bytes; aligned to crt_tensor.align
- * Owner   the caller; must stay until the next bind of this output
- * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_ALIGN */
+ * Owner   the caller; must stay until the next bind. Nothing else is bound
+ * there Errors  as crt_graph_bind_input */
 int crt_graph_bind_output(struct crt_graph *g, uint32_t index, void *data,
                           uint32_t bytes);
 
@@ -229,14 +235,6 @@ const struct crt_tensor *crt_graph_input_info(const struct crt_graph *g,
                                               uint32_t index);
 const struct crt_tensor *crt_graph_output_info(const struct crt_graph *g,
                                                uint32_t index);
-
-/* Computes one step of a model: what a device does in its `launch`. No tasks,
- * no hook.
- *
- * Shapes  base as of the instance; pointers[model->pointer_count]
- * Thread  re-entrant for other memory */
-void crt_step_run(const struct crt_model *model, uint32_t step,
-                  void *const *base, void **pointers);
 
 #ifndef CRT_NO_HOOK
 /* Sets the hook, or takes it away (NULL). Its context is handed through. */

@@ -17,13 +17,13 @@ extern "C" {
  *
  * Shapes  rows[count * bytes of a row], one after the other; a row is one of
  *         the first axis that is not the batch; pointers as for crt_graph_run
- * Owner   rows are copied
+ * Owner   rows are copied; they lie outside of the memory that runs use
  * Errors  CRT_ERR_NULL; CRT_ERR_INDEX: not an input; CRT_ERR_PUSHED: not one
  *         that takes rows, or it was bound; CRT_ERR_ROWS: more than are left,
  *         or a counter in the arena was written over from outside, or
  *         another input's are wanted first (nothing of `rows` is then
  *         taken, or as many as crt_graph_rows_left says less than before);
- *         otherwise as crt_graph_run */
+ *         CRT_ERR_OVERLAP; otherwise as crt_graph_run */
 int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
                         const void *rows, uint32_t count);
 

@@ -124,6 +124,18 @@ int crt_is_home(const struct crt_graph *g, uint32_t t, uint32_t flags);
 /* Takes back the inputs that are home and have all these flags. */
 void crt_take_back_home(struct crt_graph *g, uint32_t flags);
 
+/* Whether tensor `t` may be bound to `bytes` from data on: nothing of a plan's
+ * that runs write is there.
+ *
+ * Errors  CRT_ERR_OVERLAP */
+int crt_check_place(const struct crt_graph *g, uint32_t t, const void *data,
+                    uint32_t bytes);
+
+/* From here on g takes turns; the turn then knows of its memory. NULL: none.
+ *
+ * Errors  CRT_ERR_REGION, CRT_ERR_OVERLAP; g is as before */
+int crt_turn_join(struct crt_graph *g, struct crt_turn *turn);
+
 /* The first input that was not given; NULL: none. */
 const struct crt_tensor *crt_find_not_given(const struct crt_graph *g);
 

@@ -17,10 +17,11 @@ extern "C" {
  *         take your own lock; runs of instances that share need none
  * Errors  CRT_ERR_NULL as in crt/graph.h. A parameter "fits" if its name, type,
  *         shape and layout are those that the model was built with, it is not
- *         packed, and its bytes lie aligned; else CRT_ERR_NAME, CRT_ERR_DTYPE,
- *         CRT_ERR_SHAPE, CRT_ERR_LAYOUT, CRT_ERR_SIZE, CRT_ERR_CODEC or
- *         CRT_ERR_ALIGN. All is checked before anything changes; only a device
- *         can fail later (CRT_ERR_DEVICE): its parameter is then not bound,
+ *         packed, and its bytes lie aligned, outside of the memory that runs
+ *         of g use; else CRT_ERR_NAME, CRT_ERR_DTYPE, CRT_ERR_SHAPE,
+ *         CRT_ERR_LAYOUT, CRT_ERR_SIZE, CRT_ERR_CODEC, CRT_ERR_ALIGN or
+ *         CRT_ERR_OVERLAP. All is checked before anything changes; only a
+ * device can fail later (CRT_ERR_DEVICE): its parameter is then not bound,
  *         those before it are
  *
  * A parameter whose home is in a region of the model's (on a device, say) is
@@ -35,14 +36,16 @@ const struct crt_tensor *crt_graph_parameter_info(const struct crt_graph *g,
 /* The bytes of a parameter where runs read them; NULL: not bound. */
 const void *crt_graph_parameter(const struct crt_graph *g, uint32_t index);
 
-/* Binds every parameter of the model that the image has; others stay as they
- * are, names that the model does not know are passed over. A model without
- * names (--names ids) takes its parameters' numbers, "0", "1", ..., for names.
+/* Binds every parameter of the model that the image has, one at least; others
+ * stay as they are, names that the model does not know are passed over. A model
+ * without names (--names ids) takes its parameters' numbers, "0", "1", ..., for
+ * names.
  *
  * Owner   params and its image are the caller's and must stay until released;
  *         params->users counts what is bound to it
- * Errors  as above; CRT_ERR_NULL: params holds no image, verify one first; of
- *         CRT_ERR_CODEC: unpack the image first (crt/unpack.h) */
+ * Errors  as above; CRT_ERR_NULL: params holds no image, verify one first;
+ *         CRT_ERR_NAME: it has no parameter of the model's; of CRT_ERR_CODEC:
+ *         unpack the image first (crt/unpack.h) */
 int crt_graph_load_params(struct crt_graph *g, struct crt_params *params);
 
 /* Binds one parameter to bytes that are arranged as its layout says, uncounted.
@@ -50,7 +53,8 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params);
  *
  * Units   bytes: exactly crt_tensor.bytes
  * Owner   the caller; must stay until released or bound again
- * Errors  CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_ALIGN, CRT_ERR_DEVICE */
+ * Errors  CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_ALIGN, CRT_ERR_DEVICE,
+ *         CRT_ERR_OVERLAP */
 int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
                              const void *data, uint32_t bytes);
 
@@ -67,7 +71,7 @@ int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
  * names: only names and content hashes of it are read.
  *
  * Errors  as above; CRT_ERR_CONTENT: the donor's are not those of `what`;
- *         CRT_ERR_NULL: `what` holds no image */
+ *         CRT_ERR_NULL: `what` holds no image; CRT_ERR_NAME: nor one of g's */
 int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
                            const struct crt_params *what);
 

@@ -75,18 +75,18 @@ def _devices(tables: Tables) -> Iterator[str]:
     if tables.device_count > 1:
         yield f"#define MODEL_CORES {upper}_DEVICE_COUNT"
         yield f"#define MODEL_SET_DEVICES {tables.name}_set_devices"
-        yield f"#define MODEL_POINTERS {tables.pointer_count}"
+        yield f"#define MODEL_POINTERS {upper}_POINTERS"
 
 
 def _parameters(tables: Tables) -> Iterator[str]:
     """They are an image in flash, which may be packed."""
     if not tables.parameters:
         return
-    ram = ""
+    ram = "NULL"
     if tables.unpacked_bytes:
         yield _array("unpacked", f"{tables.name.upper()}_UNPACKED_BYTES")
-        ram = ", unpacked"
-    yield f"#define MODEL_OPEN_PARAMS(params) {tables.name}_open_params(params{ram})"
+        ram = "unpacked"
+    yield f"#define MODEL_OPEN_PARAMS(params) {tables.name}_open_params(params, {ram})"
     yield f"#define MODEL_LOAD_PARAMS {tables.name}_load_params"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pybuild.dtype import DType
-from pybuild.emit.c.params import open_arguments
 from pybuild.emit.c.regions import macros, memory, set_devices_declaration
 from pybuild.emit.c.row_input import push_declarations, row_facts
 from pybuild.emit.c.samples import sample_declarations, sample_member
@@ -81,6 +80,9 @@ def _types(tables: Tables) -> list[str]:
     name = tables.name
     bases = tables.base_count
     words = max(1, -(-len(tables.inputs) // 32))
+    begun = ""
+    if tables.parameters:
+        begun = f":\n * {name}_release_params first, or its image stays in use"
     head = f"""\
 /* One instance; caller-owned, as many as there are arenas. */
 struct {name} {{
@@ -92,7 +94,7 @@ struct {name} {{
 /* The model itself, const: for the crt_graph_ functions. */
 extern const struct crt_model {name}_model;
 
-/* Prepares an instance. Call once, and again to start over.
+/* Prepares an instance. Call once, and again to start over{begun}.
  *
  * Owner   memory stays the caller's and must outlive m
  * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */
@@ -130,28 +132,28 @@ int {name}_selftest(struct {name} *m);
 
 def _parameters(tables: Tables) -> list[str]:
     name, upper = tables.name, tables.name.upper()
-    ram = ""
-    if tables.unpacked_bytes:
-        ram = f"""
-/* RAM for what is packed in it: caller-owned, once for all instances, at a
- * multiple of CRT_UNPACK_ALIGN. */
-#define {upper}_UNPACKED_BYTES {tables.unpacked_bytes}u
-"""
     text = f"""\
 /* The parameters that the model came with: an image in flash. */
 #define {upper}_PARAMS_BYTES {tables.image_bytes}u
-{ram}
-/* Verifies it{" and unpacks it to ram" if ram else ""}; once, for all instances.
+
+/* RAM for what is packed in it: caller-owned, once for all instances, at a
+ * multiple of CRT_UNPACK_ALIGN. 0: nothing is packed. */
+#define {upper}_UNPACKED_BYTES {tables.unpacked_bytes}u
+
+/* Verifies it, and unpacks to ram what is packed; once, for all instances. No
+ * instance counts as its user then.
  *
+ * Shapes  ram[{upper}_UNPACKED_BYTES], NULL for 0
  * Owner   params is the caller's and must outlive the instances
  * Errors  CRT_ERR_CHECKSUM and others of crt/params.h: flash is damaged */
-int {name}_open_params({open_arguments(tables)});
+int {name}_open_params(struct crt_params *params, void *ram);
 
 /* Binds the parameters of an image that was verified (crt/params.h), where they
  * lie: in flash, or in a file. Any number of instances may have the same.
  *
  * Owner   params is the caller's and must outlive m, or {name}_release_params
- * Errors  CRT_ERR_LAYOUT: an image for another model; others of crt/weights.h */
+ * Errors  CRT_ERR_NAME: it has none of this model's; CRT_ERR_LAYOUT: they are
+ *         arranged for another build; others of crt/weights.h */
 int {name}_load_params(struct {name} *m, struct crt_params *params);
 
 /* The parameters of another instance, which may be released first. */
@@ -179,7 +181,7 @@ def _input(row: TensorRow, name: str) -> list[str]:
         *block_comment(what),
         f"{kind} *{name}_{symbol}(struct {name} *m);",
         "/* ... copied from data; or read where it is, without a copy, until bound",
-        " * again (NULL: back to its own memory). */",
+        " * again (NULL: back to its own memory). Not in the arena. */",
         f"int {name}_set_{symbol}(struct {name} *m, const {kind} *data);",
         f"int {name}_bind_{symbol}(struct {name} *m, const {kind} *data);",
         "",
@@ -198,7 +200,8 @@ def _output(row: TensorRow, name: str) -> list[str]:
     return [
         *block_comment(what),
         f"const {kind} *{name}_{symbol}(const struct {name} *m);",
-        "/* ... written to data instead (NULL: back to its own memory). */",
+        "/* ... written to data instead (NULL: back to its own memory). Not in the",
+        " * arena. */",
         f"int {name}_bind_{symbol}(struct {name} *m, {kind} *data);",
         "",
     ]

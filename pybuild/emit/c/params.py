@@ -31,7 +31,7 @@ def params_file(tables: Tables, image: bytes, banner: str, elsewhere: str = "") 
     lines = [
         banner, f'#include "{name}.h"', '#include "crt/unpack.h"', "",
         *array, "",
-        f"int {name}_open_params({open_arguments(tables)})",
+        f"int {name}_open_params(struct crt_params *params, void *ram)",
         "{",
         f"    int error = crt_params_verify(params, {symbol},",
         f"                                  {upper}_PARAMS_BYTES);",
@@ -43,13 +43,9 @@ def params_file(tables: Tables, image: bytes, banner: str, elsewhere: str = "") 
             "        error = crt_params_unpack_all(",
             f"            params, ram, {upper}_UNPACKED_BYTES, NULL, NULL);",
         ]
+    else:
+        lines.append("    (void)ram; /* nothing is packed */")
     return "\n".join(braced([*lines, "    return error;", "}", ""]))
-
-
-def open_arguments(tables: Tables) -> str:
-    """Of NAME_open_params."""
-    more = ", void *ram" if tables.unpacked_bytes else ""
-    return f"struct crt_params *params{more}"
 
 
 def image_words(tables: Tables, image: bytes) -> Array:

@@ -32,6 +32,8 @@ def macros(tables: Tables) -> list[str]:
         lines += [
             "/* Entries of the table for set_devices, the CPU's included. */",
             f"#define {upper}_DEVICE_COUNT {tables.device_count}u",
+            "/* Pointers that a device needs to compute a step: crt_step_run. */",
+            f"#define {upper}_POINTERS {tables.pointer_count}u",
         ]
     return [*lines, ""]
 

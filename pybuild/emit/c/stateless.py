@@ -38,8 +38,8 @@ def declarations(tables: Tables) -> list[str]:
         *_memory_told(tables),
         " * Owner   all memory is the caller's, and free again afterwards",
         " * Thread  any number at once, each with an arena and outputs of its own",
-        " * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL",
-        " */",
+        " * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL;",
+        " *         CRT_ERR_OVERLAP: one is in the arena */",
     ]
     return [*lines, *_head(tables, ";"), ""]
 

@@ -50,7 +50,8 @@ def _optimised(
 ) -> Any:
     machine = machine_of(processor)
     text = object_text(tables, processor, str(machine.target_data), optimise, later)
-    parsed = llvm.parse_assembly(text)
+    own = llvm.create_context()  # else types and constants stay for ever
+    parsed = llvm.parse_assembly(text, own)
     parsed.verify()
     llvm_passes.optimise(parsed, machine, host=False)
     return parsed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 # whether statements side by side may become vectors: LLVM 22.1 fills lanes that lack
 # an operation with copies, and loses the high halves of sums of two int16 in a word; of
@@ -25,7 +26,15 @@ def optimise(parsed: Any, machine: Any, host: bool) -> None:
     options.loop_vectorization = True
     options.slp_vectorization = good or (host and not _has_narrow(parsed))
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
+    passes = builder.getModulePassManager()
+    try:
+        passes.run(parsed, builder)
+    finally:
+        # llvmlite 0.50 frees none: ObjectRef's own _dispose, which does nothing, goes
+        # before NewPassManager's
+        if not passes.closed:
+            NewPassManager._dispose(passes)
+            passes.detach()
 
 
 def _has_narrow(parsed: Any) -> bool:
