@@ -167,7 +167,7 @@ def _of_project(name: str) -> list[Path]:
     where = find_project()
     if where is None:
         return []
-    files = read_project(where).files
+    files = read_project(where, outside=True).files
     return [path for path in files if path.name == name and path.exists()]
 
 

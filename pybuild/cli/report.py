@@ -12,6 +12,7 @@ from pybuild.cli import boards
 from pybuild.cli.models import built
 from pybuild.cli.progress import working
 from pybuild.errors import BuildError, UsageError
+from pybuild.files.say import say
 from pybuild.package.folder import REPORT, write_file
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def report(args: argparse.Namespace) -> Outcome:
     else:
         write_file(out, page(data["report"]["name"], data))
     if not args.json:
-        print(f"wrote {out}")
+        say(f"wrote {out}")
     return 0, data
 
 

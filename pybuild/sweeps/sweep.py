@@ -77,6 +77,7 @@ def sweep(
     workers: int | None = None,
     executor: Executor | None = None,
     scheduler: str | None = None,
+    outside: bool = False,
     progress: Progress = silent,
 ) -> Swept:
     """Builds every combination of values of the [sweeps.NAME] of a project file.
@@ -87,6 +88,7 @@ def sweep(
     workers    processes of this machine; None: one for each processor
     executor   of concurrent.futures, instead; its workers see the same files
     scheduler  "tcp://HOST:8786", a Dask cluster instead; its workers are sent the files
+    outside    paths of the file may lead out of its folder; those of a mapping may
     progress   called with the rows that are there, and all of them
     Errors     BuildError with everything that is wrong before anything is built; what
                goes wrong in one build is told of its row
@@ -97,7 +99,7 @@ def sweep(
     if isinstance(what, Mapping):
         project = project_of(what)
     else:
-        project = read_project(Path(what))
+        project = read_project(Path(what), outside)
     beside = Path(project.where).parent / "build" / "sweep"
     folder = beside if out is None else Path(out)
     rows = rows_of(project)
