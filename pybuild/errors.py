@@ -40,6 +40,7 @@ class Problem:
 INVALID, LIMIT, USAGE = 2, 3, 64
 # so many names are listed whole
 _FEW = 16
+_LONGEST = 256  # characters of a name that others are compared with
 
 
 class BuildError(Exception):
@@ -149,6 +150,8 @@ def close_to(name: str, known: Iterable[str]) -> str:
     """The name of these that looks most like it; "": none does."""
     from difflib import get_close_matches
 
+    if len(name) > _LONGEST:
+        return ""
     lower = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), lower, 1, 0.6)
     return lower[found[0]] if found else ""

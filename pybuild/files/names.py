@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from pybuild.escaped import escaped
+
 _MOST = 255  # characters, of every system that there is
 
 
 def is_plain(name: object) -> bool:
-    """Whether it is the name of a file, on each system: no path, no drive."""
+    """Whether it is the name of a file, on each system: no path, no drive, and
+    nothing in it that a terminal would obey."""
     return (
         isinstance(name, str)
         and 0 < len(name) <= _MOST
         and name not in (".", "..")
-        and "\0" not in name
+        and name == escaped(name)
         and name == PurePosixPath(name).name == PureWindowsPath(name).name
         and not PureWindowsPath(name).drive
     )

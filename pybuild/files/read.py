@@ -34,7 +34,10 @@ def opened(path: str | os.PathLike[str], most: int) -> BinaryIO:
 
     Errors  OSError whose strerror says why, as open() has it
     """
-    number = os.open(path, _FLAGS)
+    try:
+        number = os.open(path, _FLAGS)
+    except ValueError:  # of characters that no path has
+        raise OSError(errno.EINVAL, "is no path", os.fspath(path)) from None
     try:
         facts = os.fstat(number)
         _must_be_regular(os.fspath(path), facts)

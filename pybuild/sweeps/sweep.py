@@ -17,13 +17,9 @@ from pybuild.sweeps.front import LESS, MORE, front
 from pybuild.sweeps.job import Job
 from pybuild.sweeps.plan import Row, rows_of
 from pybuild.sweeps.run import Given, Processes, Workers, run
-from pybuild.sweeps.store import PAGE, TABLE, Store
+from pybuild.sweeps.store import NOTHING, PAGE, TABLE, Store
 
 _MEASURES = (*LESS, *MORE)
-_NOTHING: dict[str, Any] = dict.fromkeys((
-    "target", "board", "ram", "flash", "code", "instructions", "cycles", "macs",
-    "accuracy", "error", "command",
-))  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,7 +148,7 @@ def _line(row: Row, entry: Mapping[str, Any] | None) -> dict[str, Any]:
     """A row of the table: the same keys in each."""
     if entry is None:
         raise BuildError(row.job.name, "was not built")
-    facts = {**_NOTHING, "warnings": [], **entry["figures"]}
+    facts = {**NOTHING, "warnings": [], **entry["figures"]}
     return {
         "key": row.job.key, "model": row.job.name, "file": Path(row.job.path).name,
         "options": dict(row.axes), **facts,
