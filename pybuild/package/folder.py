@@ -293,7 +293,7 @@ def digest_at(path: Path) -> str:
     """Of a file's bytes; "": there is none, or it is a folder, a pipe, a device."""
     try:
         with opened(path, EXTERNAL) as file:
-            return hashlib.filedigest_at(file, "sha256").hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
 

@@ -158,22 +158,28 @@ def _project() -> dict[str, Any]:
 
     every = of_words(*SHARED, BoardOptions, PackageOptions)
     made: dict[str, Any] = {
-        one.word: "conv" if one.word == "x" else _example(one)
-        for one in every
-        if one.word not in ALONE
+        one.word: _example(one) for one in every if one.word not in ALONE
     }
     for verb, classes in VERBS.items():
         if verb != "build":
-            own = [x for x in of_words(*classes) if x not in every and x.word not in ALONE]
-            made[verb] = {one.word: _example(one) for one in own}
+            own = [x for x in of_words(*classes) if x not in every]
+            made[verb] = {x.word: _example(x) for x in own if x.word not in _NOT_SAID}
     made["models"] = {"a": {"file": "a.tflite", "out": "here"}, "b": {"file": "b.onnx"}}
     made["images"] = {"both": {"models": ["a", "b"], "exclusive": ["a,b"]}}
     made["sweeps"] = {"s": {"models": ["a"], "target": ["generic", "cortex-m4"]}}
     return made
 
 
+_NOT_SAID = ("name", "project", "force", "outside", "scheduler", "out")
+
+
 def _example(one: Any) -> Any:
-    return True if not one.kind.metavar else json.loads(json.dumps(one.kind.example))
+    """A value that it can have."""
+    known = {"target": "cortex-m4", "params": ["w"], "device": {"1": "cortex-m4"},
+             "on": "mps2-an386", "version": "1.0.0"}  # fmt: skip
+    if not one.kind.metavar:
+        return True
+    return known.get(one.word, json.loads(json.dumps(one.kind.example)))
 
 
 def _read_project(folder: Path, data: bytes) -> object:
@@ -197,8 +203,7 @@ def _small_project() -> dict[str, Any]:
     words = {"target": "cortex-m4", "optimise": "size", "ram-limit": "64K",
              "region": ["dtcm=1K:fast+weights", "sram=96K"], "params": ["dense_w"],
              "place": {"*": 0}, "input": "keep", "layout": {"image": "nhwc"},
-             "state": [], "input-dim": {"n": 1}, "input-value": {"x": [1, 2]},
-             "lazy": ["scores"], "plan": "rows", "names": "ids"}  # fmt: skip
+             "state": [], "plan": "rows", "names": "ids"}  # fmt: skip
     return {"models": {"a": {"file": "a.tflite", **words}}}
 
 

@@ -22,6 +22,7 @@ from tests.toolchains import SOURCES
 
 SECONDS = 60  # that a program may take; one that hangs has noticed
 BUILD = ("gcc", "-std=c99", "-O1", *SANITIZE, *map(str, INCLUDES))
+WAYS = ("HOOKED", "NO_HOOK")  # some checks are there in one of them only
 _RETURN = re.compile(r"return CRT_ERR_\w+;")
 _SET = re.compile(r"\w+ = CRT_ERR_\w+;")
 _CHOICE = re.compile(r"\?\s*([^?:;]+?)\s*:\s*([^?:;]+?);")
@@ -93,14 +94,15 @@ def _ran(*words: object) -> bool:
 class Built:
     """crt and its tests as objects: one file of crt is compiled for each removal."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, switch: str) -> None:
+        self.folder, self.build = folder, (*BUILD, switch)
+        folder.mkdir()
         files = [*SOURCES, *(HERE / name for name in PROGRAMS)]
         with ThreadPoolExecutor(2) as pool:
             assert all(pool.map(self._compiled, files))
 
     def _compiled(self, file: Path) -> bool:
-        return _ran(*BUILD, "-c", file, "-o", self.folder / f"{file.stem}.o")
+        return _ran(*self.build, "-c", file, "-o", self.folder / f"{file.stem}.o")
 
     def notices(self, number: int, removal: Removal) -> bool:
         """Whether a test fails; what no longer compiles counts as noticed."""
@@ -108,7 +110,7 @@ class Built:
         own.mkdir()
         source, new = own / removal.file.name, own / "new.o"
         source.write_text(removal.text)
-        if not _ran(*BUILD, "-c", source, "-o", new):
+        if not _ran(*self.build, "-c", source, "-o", new):
             return True
         crt = [self.folder / f"{one.stem}.o" for one in SOURCES]
         crt = [one for one in crt if one.stem != removal.file.stem]
@@ -126,13 +128,17 @@ def main(words: Sequence[str]) -> int:
     files = [one for one in SOURCES if not words or one.name in words]
     survivors = 0
     with tempfile.TemporaryDirectory(prefix="removed-") as folder:
-        built, number = Built(Path(folder)), 0
+        built = [Built(Path(folder) / one, f"-DCRT_{one}") for one in WAYS]
+
+        def notices(number: int, one: Removal) -> bool:
+            return any(way.notices(number, one) for way in built)
+
+        number = 0
         for file in files:
             each = list(removals(file))
             with ThreadPoolExecutor(2) as pool:
-                noticed = list(
-                    pool.map(built.notices, range(number, number + len(each)), each)
-                )
+                places = range(number, number + len(each))
+                noticed = list(pool.map(notices, places, each))
             number += len(each)
             for one, seen in zip(each, noticed, strict=True):
                 if not seen:
