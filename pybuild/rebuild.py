@@ -68,7 +68,7 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
     Errors  BuildError for a folder that is no tree; for every file that is not found,
             or is another one; for one of `files` that the tree was not made of
     """
-    facts = _facts(folder)
+    facts = facts_of(folder)
     with tempfile.TemporaryDirectory(prefix="crt-") as place:
         search = _Search(folder, files, Path(place))
         made = _image(facts, search) if "models" in facts else _library(facts, search)
@@ -180,7 +180,11 @@ def _of_project(name: str) -> list[Path]:
     return [path for path in files if path.name == name and path.exists()]
 
 
-def _facts(folder: Path) -> dict[str, Any]:
+def facts_of(folder: Path) -> dict[str, Any]:
+    """How a tree says that it was made, checked.
+
+    Errors  BuildError
+    """
     where = folder / REPORT
     try:
         facts = parse_json(read_bytes(where, MOST_REPORT))

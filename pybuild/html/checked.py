@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Problem
 from pybuild.files.shape import problems_of, shown
 from pybuild.html.schema import of_image, schema
+from pybuild.package.recipe_shape import OF_MODEL
 from pybuild.package.report import SCHEMA
 
 
@@ -52,6 +53,25 @@ def _must_fit(path: Path, facts: Mapping[str, Any]) -> None:
         raise BuildError(str(path), what, f"crt rebuild {path.parent}")
     parts = {n: v for n, v in facts.items() if n != "package"}
     whole = {"$ref": "#/$defs/Report", "$defs": schema()["$defs"]}
-    found = problems_of(str(path), parts, whole, f"crt rebuild {path.parent}")
+    hint = f"crt rebuild {path.parent}"
+    found = problems_of(str(path), parts, whole, hint)
+    if not found:
+        own = problems_of(f"{path}: provenance", facts["provenance"], OF_MODEL, hint)
+        found = [*own, *_loose_ends(str(path), facts, hint)]
     if found:
         raise BuildError.of(found)
+
+
+def _loose_ends(where: str, facts: Mapping[str, Any], hint: str) -> list[Problem]:
+    """Numbers of rows that are not there."""
+    nodes, layers = facts["graph"]["nodes"], facts["layers"]
+    found = []
+    if len(nodes) != len(layers):
+        what = f"graph.nodes has {len(nodes)} rows, layers {len(layers)}"
+        found.append(Problem(where, what, hint))
+    for index, node in enumerate(nodes):
+        kernel = node["kernel"]
+        if kernel is not None and not 0 <= kernel < len(facts["kernels"]):
+            what = f"graph.nodes[{index}].kernel is {kernel}, no row of kernels"
+            found.append(Problem(where, what, hint))
+    return found

@@ -30,12 +30,17 @@ _FILE: Schema = {
 }
 _OR_NONE: Schema = {"anyOf": [{"type": "null"}, _FILE]}
 _TABLE: Schema = {"type": "object"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 # of a model: its file, and what it was read and quantised with
-_OF_MODEL: Schema = {
+OF_MODEL: Schema = {
     "type": "object",
     "properties": {
         "pybuild": {"type": "string"}, "build": _TABLE, "model": _OR_NONE,
-        "load": {"type": "object", "required": ["state"]},
+        "load": {
+            "type": "object",
+            "properties": {"state": _TEXTS},
+            "required": ["state"],
+        },
         "quantise": _TABLE, "data": _OR_NONE, "test": _OR_NONE,
     },
     "required": ["pybuild", "build", "model", "load"],
@@ -44,7 +49,7 @@ _EXAMPLE: Schema = {"type": "object", "properties": {"sha256": _DIGEST}}
 _ONE: Schema = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "format": "name"}, "provenance": _OF_MODEL,
+        "name": {"type": "string", "format": "name"}, "provenance": OF_MODEL,
         "example": _EXAMPLE, "package": _TABLE,
     },
     "required": ["name", "provenance"],

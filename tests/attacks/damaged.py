@@ -234,13 +234,13 @@ def _tree() -> Path:
     return _TREES["one"]
 
 
-def _report() -> dict[str, Any]:
+def report() -> dict[str, Any]:
     made: dict[str, Any] = json.loads((_tree() / "report.json").read_text())
     return made
 
 
-def _recipe() -> dict[str, Any]:
-    facts = _report()
+def recipe() -> dict[str, Any]:
+    facts = report()
     return {name: facts[name] for name in ("name", "provenance", "example")
             if name in facts}  # fmt: skip
 
@@ -264,8 +264,8 @@ def _compare(folder: Path, data: bytes) -> object:
 
     (folder / "report.json").write_bytes(data)
     one = report_of_folder(folder)
-    comparison_page(compared(one, _report()))
-    comparison_page(compared(_report(), one))
+    comparison_page(compared(one, report()))
+    comparison_page(compared(report(), one))
     return quoted(of_report(one))
 
 
@@ -282,7 +282,7 @@ def _lists() -> list[bytes]:
 
 def _read_list(folder: Path, data: bytes) -> object:
     (folder / "crt").mkdir(exist_ok=True)
-    (folder / "report.json").write_text(json.dumps(_report()))
+    (folder / "report.json").write_text(json.dumps(report()))
     shutil.copy(DIGITS, folder.parent)
     (folder / "crt" / "files.sha256").write_bytes(data)
     from pybuild.rebuild import made_again
@@ -333,7 +333,7 @@ CHIP = {"cpu": "cortex-m4", "title": "x", "hz": 1000000, "start_hz": 1000, "core
         "compared": {"text": ["hz"]}}  # fmt: skip
 
 
-def _load_board(folder: Path, board: bytes, chip: bytes) -> object:
+def load_board(folder: Path, board: bytes, chip: bytes) -> object:
     from pybuild.targets.board import load_board
 
     (folder / "b").mkdir(exist_ok=True)
@@ -356,15 +356,15 @@ KINDS = {
     "front": Kind(lambda: _of_toml(*_fronts()) + _of_json(_fronts()[0]), _read_front),
     "crt.toml": Kind(lambda: _of_toml(_project()), _read_project),
     "crt inspect": Kind(lambda: _of_toml(_small_project()), _run_project),
-    "rebuild": Kind(lambda: _of_json(_recipe()), _rebuild),
-    "report.json": Kind(lambda: _of_json(_report()), _compare),
+    "rebuild": Kind(lambda: _of_json(recipe()), _rebuild),
+    "report.json": Kind(lambda: _of_json(report()), _compare),
     "files.sha256": Kind(_lists, _read_list),
     "sweep": Kind(lambda: _of_json(ENTRY), _read_entry),
     "board.toml": Kind(
-        lambda: _of_toml(BOARD), lambda f, d: _load_board(f, d, as_toml(CHIP))
+        lambda: _of_toml(BOARD), lambda f, d: load_board(f, d, as_toml(CHIP))
     ),
     "soc.toml": Kind(
-        lambda: _of_toml(CHIP), lambda f, d: _load_board(f, as_toml(BOARD), d)
+        lambda: _of_toml(CHIP), lambda f, d: load_board(f, as_toml(BOARD), d)
     ),
 }
 
@@ -422,8 +422,9 @@ def main(words: Sequence[str]) -> int:
         counts = tried(KINDS[name], some(KINDS[name].inputs(), most))
         bad = sum(counts.values()) - counts["refused"] - counts["accepted"]
         wrong += bad
-        print(f"{name:14}{sum(counts.values()):6} tried, {counts['accepted']} accepted, "
-              f"{counts['refused']} refused, {bad} wrong", flush=True)  # fmt: skip
+        said = f"{counts['accepted']} accepted, {counts['refused']} refused"
+        print(f"{name:14}{sum(counts.values()):6} tried, {said}, {bad} wrong")
+        sys.stdout.flush()
     return wrong > 0
 
 

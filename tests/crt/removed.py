@@ -1,4 +1,4 @@
-"""Takes each check out of crt/src, one at a time, and runs crt's C tests on what is left.
+"""Takes each check out of crt/src, one at a time, and runs crt's tests on what is left.
 
 python -m tests.crt.removed [FILE.c...]: a line for each that no test notices, and a row
 of counts for each file; exit status 1 if there are any. The tests are those of
