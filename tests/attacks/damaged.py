@@ -336,7 +336,7 @@ CHIP = {"cpu": "cortex-m4", "title": "x", "hz": 1000000, "start_hz": 1000, "core
 def load_board(folder: Path, board: bytes, chip: bytes) -> object:
     from pybuild.targets.board import load_board
 
-    (folder / "b").mkdir(exist_ok=True)
+    (folder / "b").mkdir(exist_ok=True, parents=True)
     (folder / "soc").mkdir(exist_ok=True)
     (folder / "b" / "board.c").write_text("")
     (folder / "b" / "board.toml").write_bytes(board)
