@@ -28,7 +28,6 @@ READS = {
     "verify/reference.py": LOADED, "verify/bench.py": LOADED,
     "verify/own_samples.py": LOADED, "verify/standard.py": LOADED,
     "verify/onnx_reference.py": LOADED, "sweeps/files.py": LOADED,
-    "executor/archive.py": "a library of code, which is trusted as code is",
     "cli/__init__.py": "os.devnull, in the place of a stream that is closed",
     "files/read.py": "the one that reads", "files/write.py": "what it writes",
 }  # fmt: skip
