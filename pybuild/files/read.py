@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # of a model, of samples, of a file that people write, of a report
@@ -29,7 +29,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def opened(path: str | os.PathLike[str], most: int) -> BinaryIO:
+def opened(path: str | os.PathLike[str], most: int) -> BufferedReader:
     """A regular file of at most so many bytes.
 
     Errors  OSError whose strerror says why, as open() has it
