@@ -51,7 +51,7 @@ def problems_of(
 
     where  the file; hint: of all of them
     """
-    found = []
+    found: list[Problem] = []
     for key, what in misfits(value, schema, schema.get("$defs", {})):
         if len(found) == MOST:
             found.append(Problem(where, "has more of such faults", hint))

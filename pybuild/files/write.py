@@ -19,7 +19,7 @@ _FLAGS = (
 _MODE = 0o666  # less what the user's umask takes
 
 
-def write_bytes(path: Path, parts: Iterable[bytes]) -> str:
+def write_bytes(path: Path, parts: Iterable[bytes | memoryview]) -> str:
     """Over a file that is there; its SHA-256. A link of that name is replaced, and what
     it leads to stays. The bytes of what replaces a file are on the disk before its name
     is: a fall of power leaves the old one or the new.

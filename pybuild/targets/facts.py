@@ -73,7 +73,7 @@ class Reader:
     def real(self, table: dict[str, Any], key: str, file: Path) -> float:
         value = table.get(key)
         known = isinstance(value, int | float) and not isinstance(value, bool)
-        if not known or not 0 <= value < math.inf:
+        if value is None or not known or not 0 <= value < math.inf:
             self.wrong(file, f"'{key}' must be a number")
             return 0.0
         return float(value)
