@@ -17,6 +17,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
 from pybuild.features import Decision, Features, Images
+from pybuild.files.read import EXTERNAL, opened, read_bytes
 from pybuild.front import Chain, Front, parted, read_front, with_front
 from pybuild.frontends.formats import ONNX, PT2, TFLITE
 from pybuild.ir.graph import Graph
@@ -144,7 +145,7 @@ def _loaded(
 
     beside = Path(where).with_suffix(".params")
     if weights is None and folder is not None and beside.is_file():
-        weights = beside.read_bytes()
+        weights = read_bytes(beside)
     graph = graphjson.load(short, data, weights, functions)
     if isinstance(weights, Mapping):
         all_known(weights, graph.constants, "weights")
@@ -155,7 +156,7 @@ def _digest(data: bytes, files: Mapping[str, Path]) -> str:
     """Of a model and of the files beside it."""
     whole = hashlib.sha256(data)
     for name in sorted(files):
-        with files[name].open("rb") as file:
+        with opened(files[name], EXTERNAL) as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()
 

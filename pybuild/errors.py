@@ -10,15 +10,20 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
+from pybuild.escaped import escaped, escaped_lines
 from pybuild.records import dataclass
 from pybuild.short_names import brief
 
 _FUSED = re.compile(r"'([^'\s]*;[^'\s]*)'")
 
 
+class Lines(str):
+    """What a compiler says, which stays several lines in a message."""
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One finding: `where: what. Hint: hint`."""
+    """One finding: `where: what. Hint: hint`, in one line whatever names are in it."""
 
     where: str
     what: str
@@ -27,13 +32,15 @@ class Problem:
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         text = f"{text}. Hint: {self.hint}" if self.hint else text
-        return _FUSED.sub(lambda name: f"'{brief(name[1])}'", text)
+        text = _FUSED.sub(lambda name: f"'{brief(name[1])}'", text)
+        return escaped_lines(text) if isinstance(self.what, Lines) else escaped(text)
 
 
 # exit codes of the command line
 INVALID, LIMIT, USAGE = 2, 3, 64
 # so many names are listed whole
 _FEW = 16
+_LONGEST = 256  # characters of a name that others are compared with
 
 
 class BuildError(Exception):
@@ -143,6 +150,8 @@ def close_to(name: str, known: Iterable[str]) -> str:
     """The name of these that looks most like it; "": none does."""
     from difflib import get_close_matches
 
+    if len(name) > _LONGEST:
+        return ""
     lower = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), lower, 1, 0.6)
     return lower[found[0]] if found else ""

@@ -21,7 +21,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Lines
 
 _DATA = Path(__file__).resolve().parent / "_data"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -198,6 +198,7 @@ def host_library() -> Path:
         call = [*compiler, *flags, f"-I{crt_include()}", *files]
         done = called([*call, "-o", str(folder / name)])
         if done.returncode != 0:
-            raise BuildError("crt", f"{compiler[0]} failed: {done.stderr.strip()}")
+            said = Lines(f"{compiler[0]} failed: {done.stderr.strip()}")
+            raise BuildError("crt", said)
 
     return made_once(content, make) / name

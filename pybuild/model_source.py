@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError, BuildWarning
+from pybuild.files.read import read_bytes
 from pybuild.frontends.formats import (
     JSON,
     ONNX,
@@ -80,7 +81,7 @@ def _of_file(where: str) -> Given:
     if len(where) > _MOST or not where.isprintable():
         shown = repr(where[:40]) + "…" * (len(where) > 40)
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except IsADirectoryError as error:
         refuse_folder(path)
         raise BuildError(shown, f"cannot be read ({error.strerror})") from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +12,24 @@ import pybuild
 from pybuild.ecosystems.packages import packages
 from pybuild.emit.content import Content
 from pybuild.errors import BuildError, Problem, UsageError
+from pybuild.files.parse import Unreadable, parse_json
+from pybuild.files.read import REPORT as MOST_REPORT
+from pybuild.files.read import read_bytes
 from pybuild.image import Image
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.options.option import read_options
 from pybuild.options.packages import PackageOptions
 from pybuild.options.recipe import source_of
-from pybuild.package.folder import EXAMPLE, PAGE, REPORT, digest_of, list_lines
+from pybuild.package.folder import (
+    EXAMPLE,
+    PAGE,
+    REPORT,
+    digest_at,
+    digest_of,
+    list_of,
+)
+from pybuild.package.recipe_shape import HINT, checked_recipe
 from pybuild.project.read import find_project, read_project
 from pybuild.records import dataclass
 
@@ -59,27 +68,27 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
     Errors  BuildError for a folder that is no tree; for every file that is not found,
             or is another one; for one of `files` that the tree was not made of
     """
-    facts = _facts(folder)
+    facts = facts_of(folder)
     with tempfile.TemporaryDirectory(prefix="crt-") as place:
         search = _Search(folder, files, Path(place))
         made = _image(facts, search) if "models" in facts else _library(facts, search)
         search.check()
         assert made is not None
         fresh = _files(made, facts)
-    listed = _listed(folder)
+    listed = list_of(folder)
     if PAGE in listed:
         fresh[PAGE] = made.to_html()
     changed = []
     for name, content in sorted(fresh.items()):
-        there, want = _digest(folder / name), digest_of(content)
+        there, want = digest_at(folder / name), digest_of(content)
         users = name == EXAMPLE and facts.get("example") == {"sha256": want}
         if there != want and not users:
             changed.append(name)
     changed += sorted(n for n in listed.keys() - fresh.keys() if (folder / n).exists())
-    missing = [n for n in changed if not _digest(folder / n)]
+    missing = [n for n in changed if not digest_at(folder / n)]
     by_hand = [
         n for n in changed
-        if n in listed and n not in missing and _digest(folder / n) != listed[n]
+        if n in listed and n not in missing and digest_at(folder / n) != listed[n]
     ]  # fmt: skip
     before = str(facts["provenance"]["pybuild"])
     return Comparison(
@@ -167,25 +176,27 @@ def _of_project(name: str) -> list[Path]:
     where = find_project()
     if where is None:
         return []
-    files = read_project(where).files
+    files = read_project(where, outside=True).files
     return [path for path in files if path.name == name and path.exists()]
 
 
-def _facts(folder: Path) -> dict[str, Any]:
+def facts_of(folder: Path) -> dict[str, Any]:
+    """How a tree says that it was made, checked.
+
+    Errors  BuildError
+    """
     where = folder / REPORT
     try:
-        facts: dict[str, Any] = json.loads(where.read_text(encoding="utf-8"))
-        for each in (facts, *facts.get("models", ())):
-            each.setdefault("provenance", each.get("made"))  # by pybuild before 0.3
-        made = facts["provenance"]
-        _ = facts["name"], made["pybuild"], made["build"]
-    except OSError:
+        facts = parse_json(read_bytes(where, MOST_REPORT))
+    except (FileNotFoundError, NotADirectoryError):
         hint = "a folder that crt build has written"
         raise UsageError(str(folder), f"has no {REPORT}", hint) from None
-    except (ValueError, KeyError, TypeError):
-        what = "does not say how the tree was made"
-        raise BuildError(str(where), what, "crt build makes one that does") from None
-    return facts
+    except OSError as error:
+        raise BuildError(str(where), f"cannot be read ({error.strerror})") from None
+    except Unreadable as error:
+        line = f":{error.line}" if error.line else ""
+        raise BuildError(f"{where}{line}", error.what, HINT) from None
+    return checked_recipe(str(where), facts)
 
 
 def _library(facts: Mapping[str, Any], search: _Search) -> Library | None:
@@ -243,16 +254,3 @@ def _samples(made: Mapping[str, Any], search: _Search) -> dict[str, Path | None]
     return found
 
 
-def _listed(folder: Path) -> dict[str, str]:
-    """Path -> SHA-256 of what the build has written."""
-    lines = list_lines(folder)
-    parts = (line.partition("  ") for line in lines)
-    return {path: digest for digest, _, path in parts}
-
-
-def _digest(path: Path) -> str:
-    """ "": there is no such file"""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""

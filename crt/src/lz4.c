@@ -58,7 +58,7 @@ static int read_length(struct lz4 *z, uint32_t bits, uint32_t most,
 
 static int copy_literals(struct lz4 *z, uint32_t bits)
 {
-    uint32_t length;
+    uint32_t length = bits;
     int error = read_length(z, bits, left_out(z), &length);
 
     if (error != CRT_OK || length > left_in(z)) {
@@ -74,7 +74,7 @@ static int copy_match(struct lz4 *z, uint32_t bits)
 {
     const uint8_t *from;
     uint32_t distance;
-    uint32_t length;
+    uint32_t length = bits;
     ptrdiff_t behind;
 
     if (left_in(z) < 2u || left_out(z) < MIN_MATCH) {

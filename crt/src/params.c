@@ -11,8 +11,7 @@ enum {
     HEADER_BYTES = 40,
     ENTRY_BYTES = 40,
     CRC_FROM = 8, /* the checksum is of all that follows it */
-    MIN_ALIGN = 4,
-    MAX_ALIGN = 32768
+    MIN_ALIGN = 4
 };
 
 /* ---- little-endian fields, wherever they lie ---------------------------- */
@@ -109,7 +108,7 @@ static int check_header(struct check *c, const uint8_t *image, size_t bytes)
         return CRT_ERR_CHECKSUM;
     }
     if (get32(image + 20) != 0u || c->align < MIN_ALIGN ||
-        c->align > MAX_ALIGN || (c->align & (c->align - 1u)) != 0u) {
+        (c->align & (c->align - 1u)) != 0u) {
         return CRT_ERR_FORMAT;
     }
     if (c->count > (c->total - HEADER_BYTES) / ENTRY_BYTES) {

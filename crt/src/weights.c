@@ -233,7 +233,7 @@ static int check_share(const struct crt_graph *g, uint32_t index,
     struct crt_param theirs;
 
     (void)describe(donor, donor_index, &theirs);
-    if (*slot_of(donor, donor_index) == NULL || theirs.data == NULL) {
+    if (theirs.data == NULL) { /* as where the donor has none */
         return CRT_ERR_UNBOUND;
     }
     return check_fit(g, index, &theirs);

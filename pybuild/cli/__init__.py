@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
 import warnings
@@ -17,6 +16,7 @@ from typing import Any
 from pybuild.cli import startup  # noqa: F401
 from pybuild.cli.parser import parsed
 from pybuild.errors import INVALID, USAGE, BuildError, BuildWarning, Problem
+from pybuild.files.say import say, say_json
 
 INTERRUPTED = 130
 UNREAD = 141  # as of a process that SIGPIPE ends
@@ -65,14 +65,14 @@ def _answered(words: Sequence[str]) -> int:
         warnings.showwarning = _warned
         code, facts = _run(args)
     if args.json:
-        print(json.dumps(facts, indent=2))
+        say_json(facts)
     return code
 
 
 def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
     """One line on stderr; of others' warnings nothing."""
     if isinstance(message, BuildWarning):
-        print(f"warning: {message}", file=sys.stderr)
+        say(f"warning: {message}", error=True)
 
 
 def _run(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
@@ -92,7 +92,7 @@ def _run(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 def _failed(problems: Sequence[Problem]) -> dict[str, Any]:
     """Says every problem on stderr; the JSON form of them."""
     for problem in problems:
-        print(problem, file=sys.stderr)
+        say(problem, error=True)
     plain = [{"where": p.where, "what": p.what, "hint": p.hint} for p in problems]
     return {"error": plain}
 

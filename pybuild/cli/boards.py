@@ -20,6 +20,7 @@ from pybuild.cli.progress import working
 from pybuild.cli.quantise import reference_of
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem, UsageError
+from pybuild.files.say import say
 
 if TYPE_CHECKING:
     from pybuild.boards.bench import BoardBench
@@ -132,10 +133,10 @@ def _show(rows: list[list[str]]) -> None:
     for name, cpu, flash, ram, *rest in rows:
         head = f"{name}: {cpu}, flash {flash}, RAM {ram}"
         for line in textwrap.wrap(head, room, subsequent_indent=" " * 12):
-            print(line)
+            say(line)
         for heading, text in zip(_COLUMNS[4:], rest, strict=True):
             lines = textwrap.wrap(text, max(room - 12, 20), break_on_hyphens=False)
-            print(f"{heading:>10}  " + f"\n{'':12}".join(lines))
+            say(f"{heading:>10}  " + f"\n{'':12}".join(lines))
 
 
 def _row(one: Mapping[str, Any]) -> list[str]:
@@ -158,7 +159,7 @@ def _export(args: argparse.Namespace) -> Outcome:
     files = board_files(board, choose_toolchain(args.toolchain, board.core))
     write_beside(Path(args.out), files)
     if not args.json:
-        print(f"wrote {args.out}")
+        say(f"wrote {args.out}")
     return OK, {"board": board.name, "files": sorted(files)}
 
 
@@ -262,8 +263,8 @@ def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome
         where = f"{result.model} on {result.board} at {result.port}"
         tables.table(where, [*columns, ("us", "right")], rows)
         told, clock = result.seconds, f"{result.hz:,.0f} Hz"
-        print(f"run    {1e6 * told.median:,.1f} us, of {result.runs} runs", end="")
-        print(f" ({1e6 * told.min:,.1f} to {1e6 * told.max:,.1f}), clock {clock}")
+        say(f"run    {1e6 * told.median:,.1f} us, of {result.runs} runs", end="")
+        say(f" ({1e6 * told.min:,.1f} to {1e6 * told.max:,.1f}), clock {clock}")
     return OK, result.to_json()
 
 
@@ -282,7 +283,7 @@ def _remote(port: str) -> Iterator[None]:
 def show_fit(fit: Fit | None) -> None:
     """Why another plan was taken than that of the options."""
     if fit is not None:
-        print(f"plan   for {fit.room:,} bytes of RAM, --ram-limit {fit.limit}: {fit}")
+        say(f"plan   for {fit.room:,} bytes of RAM, --ram-limit {fit.limit}: {fit}")
 
 
 def show_bench(result: BoardBench, long: bool = False) -> None:
@@ -298,28 +299,28 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
     device, ram, flash = result.device, result.ram, result.flash
     where = f"{device.board.name} ({device.core.name})"
     tables.table(f"{result.model} on {where}", columns, rows)
-    print(f"total  {result.instructions:,} instructions of one inference")
+    say(f"total  {result.instructions:,} instructions of one inference")
     if result.worst is not None and result.worst.instructions is not None:
-        print(f"most   {result.worst.instructions:,} instructions for any input")
+        say(f"most   {result.worst.instructions:,} instructions for any input")
     elif result.worst is not None:
-        print(f"most   not known: {'; '.join(result.worst.open)}")
+        say(f"most   not known: {'; '.join(result.worst.open)}")
     if result.cycles is not None:
-        print(f"cycles {result.cycles:,} estimated from the core's published timings")
+        say(f"cycles {result.cycles:,} estimated from the core's published timings")
     if len(result.cores) > 1:
         each = ", ".join(f"{spent:,}" for spent in result.cores)
-        print(f"cores  {each}; {result.wall:,} from begin to end; ", end="")
-        print(f"stack of the second {ram.second:,} (at most {ram.second_bound:,})")
-    print(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
-    print(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
-    print(f", data {ram.data:,} bytes")
+        say(f"cores  {each}; {result.wall:,} from begin to end; ", end="")
+        say(f"stack of the second {ram.second:,} (at most {ram.second_bound:,})")
+    say(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
+    say(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
+    say(f", data {ram.data:,} bytes")
     if long:
         frames = (f"{frame.name} {frame.bytes:,}" for frame in result.chain)
-        print(f"chain  {', '.join(frames)}")
+        say(f"chain  {', '.join(frames)}")
     show_fit(result.fit)
-    print(f"flash  runtime {flash.runtime:,}, kernels {flash.kernels:,}", end="")
-    print(f", tables {flash.tables:,}, weights {flash.weights:,}", end="")
-    print(f", board {flash.board:,} bytes")
-    print(f"by     {device.toolchain}, {device.simulator.name}")
+    say(f"flash  runtime {flash.runtime:,}, kernels {flash.kernels:,}", end="")
+    say(f", tables {flash.tables:,}, weights {flash.weights:,}", end="")
+    say(f", board {flash.board:,} bytes")
+    say(f"by     {device.toolchain}, {device.simulator.name}")
 
 
 def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
@@ -356,7 +357,7 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
         write_file(Path(args.out), write_arrays(outputs, "outputs.npz"))
     if not args.json:
         for name, value in outputs.items():
-            print(_shown(name, value))
+            say(_shown(name, value))
     plain = {
         name: {
             "dtype": value.dtype.name,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pybuild.cli import tables
 from pybuild.cli.models import loaded, options
 from pybuild.cli.progress import working
+from pybuild.files.say import say
 from pybuild.options.option import options_in
 from pybuild.options.table import BuildOptions
 from pybuild.package.grid import NAME, NUMBER, TEXT
@@ -55,10 +56,10 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
     ]  # fmt: skip
     tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
     fitting = sum(one.fits for one in found)
-    print(
+    say(
         f"fits   {fitting} of {len(found)}; KB of RAM and flash, at the highest clock"
     )
-    print(
+    say(
         "not    counted: the flash's wait states at that clock (WS, where a source has "
         "them),\n       and what caches and prefetch hide of them"
     )

@@ -12,6 +12,7 @@ from pybuild.cli.options import values
 from pybuild.cli.project import jobs
 from pybuild.cli.report import report_of_folder
 from pybuild.errors import UsageError
+from pybuild.files.say import say
 from pybuild.options.option import of_words
 from pybuild.options.pages import CompareOptions
 from pybuild.options.table import VERBS
@@ -44,7 +45,7 @@ def compare(args: argparse.Namespace) -> Outcome:
         title = " and ".join(found.names)
         write_file(Path(own.out), page(title, data, COMPARISON))
         if not args.json:
-            print(f"wrote {own.out}")
+            say(f"wrote {own.out}")
     return 0, asdict(found)
 
 

@@ -58,7 +58,7 @@ def _models(**_: object) -> list[str]:
     """Names in the project file of this folder."""
     try:
         path = find_project()
-        project = None if path is None else read_project(path)
+        project = None if path is None else read_project(path, outside=True)
     except (BuildError, OSError):
         return []
     return [] if project is None else [*project.models, *project.images]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, UsageError
+from pybuild.files.say import say
 from pybuild.package.folder import write_file
 from pybuild.project.write import project_text
 
@@ -27,5 +28,5 @@ def init(args: argparse.Namespace) -> Outcome:
     near = Path(os.path.relpath(model, out.parent)).as_posix()
     write_file(out, project_text(name, near))
     if not args.json:
-        print(f"wrote {args.out}; crt build {name} builds it")
+        say(f"wrote {args.out}; crt build {name} builds it")
     return 0, {"wrote": args.out, "name": name}

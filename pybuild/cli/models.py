@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from pybuild.cli.options import chosen
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import quantised
 from pybuild.errors import USAGE, BuildError, Problem, UsageError
+from pybuild.files.say import say
 from pybuild.front import read_front, with_front
 from pybuild.options.option import of_words
 from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
@@ -46,7 +46,7 @@ def say_if_long(models: Mapping[str, pybuild.Model], target: Any) -> None:
     if seconds > LONG_SECONDS:
         layers = sum(len(model.graph.nodes) for model in models.values())
         said = f"{', '.join(models)}: {layers:,} layers, about {in_words(seconds)}"
-        print(f"note: {said}", file=sys.stderr, flush=True)
+        say(f"note: {said}", error=True)
 
 
 def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.Model:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.cli.options import add_options, chosen, values
 from pybuild.errors import BuildError, UsageError
+from pybuild.files.read import read_bytes
+from pybuild.files.say import say
 from pybuild.options.option import of_words
 from pybuild.options.table import BuildOptions, LoadOptions
 
@@ -60,7 +62,7 @@ def params(args: argparse.Namespace) -> Outcome:
 
     Errors  BuildError for damaged files, and what a format cannot hold
     """
-    return 0, ACTIONS[args.action](args, Path(args.file).read_bytes())
+    return 0, ACTIONS[args.action](args, read_bytes(args.file))
 
 
 def _pack(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def _written(args: argparse.Namespace, made: bytes) -> dict[str, Any]:
     facts = _facts(Path(args.out).name, made)
     if not args.json:
         _show(facts)
-        print(f"wrote {args.out}")
+        say(f"wrote {args.out}")
     return facts
 
 
@@ -132,7 +134,7 @@ def _verify(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
     else:
         count = len(read_arrays(data, name))
     if not args.json:
-        print(f"{name}: {count} parameters, nothing wrong ({kind})")
+        say(f"{name}: {count} parameters, nothing wrong ({kind})")
     return {"file": name, "kind": kind, "count": count}
 
 
@@ -207,7 +209,7 @@ def _show(facts: dict[str, Any]) -> None:
         stored = sum(p["stored"] for p in facts["parameters"])
         text += f", {stored:,} stored ({_saved(total, stored)} saved)"
         text += f", aligned to {facts['align']}"
-    print(f"{text}; file {facts['bytes']:,}")
+    say(f"{text}; file {facts['bytes']:,}")
 
 
 def _saved(size: int, stored: int) -> str:

@@ -10,6 +10,7 @@ from pybuild import __version__
 from pybuild.cli import params, rebuild
 from pybuild.cli.options import add_options
 from pybuild.errors import USAGE, fitting
+from pybuild.files.say import say
 from pybuild.options.option import of_words
 from pybuild.options.table import TOOLCHAINS, VERBS
 from pybuild.project.read import FILE
@@ -47,7 +48,7 @@ class _Completion(argparse.Action):
     ) -> None:  # fmt: skip
         from argcomplete.shell_integration import shellcode
 
-        print(shellcode(["crt"], shell=str(values)))
+        say(shellcode(["crt"], shell=str(values)))
         parser.exit()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pybuild.escaped import escaped
 from pybuild.progress import Progress, silent
 
 DELAY_SECONDS = 1.0
@@ -21,6 +22,7 @@ def working(text: str) -> Iterator[Progress]:
         yield silent
         return
     shown: dict[str, Any] = {}
+    text = escaped(text)
     state = [0, 0]
     lock = threading.Lock()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pybuild.errors import BuildError, UsageError, fitting
 from pybuild.front import parted
-from pybuild.project.read import Entry, Project, find_project, read_project
+from pybuild.project.read import OUTSIDE, Entry, Project, find_project, read_project
 from pybuild.project.sweeps import Value
 
 
@@ -32,7 +32,7 @@ def jobs(args: argparse.Namespace) -> list[argparse.Namespace]:
     files = all(Path(word).suffix or Path(word).exists() for word in given)
     if given and files and not named:
         return [_with(args, {}, given)]
-    project = read_project(path)
+    project = read_project(path, hasattr(args, OUTSIDE))
     chosen = _chosen(project, given, args.verb)
     if len(chosen) > 1 and hasattr(args, "out"):
         what = f"one folder for {len(chosen)} trees"

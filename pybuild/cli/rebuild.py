@@ -8,6 +8,7 @@ from typing import Any
 
 from pybuild import __version__
 from pybuild.cli.progress import working
+from pybuild.files.say import say
 
 Outcome = tuple[int, dict[str, Any]]
 OK, MISMATCH = 0, 1
@@ -38,10 +39,10 @@ def rebuild(args: argparse.Namespace) -> Outcome:
         for name in found.changed:
             note = " (changed by hand)" if name in found.by_hand else ""
             word = "missing" if name in found.missing else "differs"
-            print(f"{word}  {name}{note}")
+            say(f"{word}  {name}{note}")
         if found.before != __version__:
-            print(f"it was made by pybuild {found.before}, this is {__version__}")
-        print("equal" if not found.changed else "NOT equal", end="")
-        print(f"; wrote {folder}" if writes else "")
+            say(f"it was made by pybuild {found.before}, this is {__version__}")
+        say("equal" if not found.changed else "NOT equal", end="")
+        say(f"; wrote {folder}" if writes else "")
     facts = {**found.to_json(), "wrote": writes}
     return MISMATCH if found.changed else OK, facts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,10 @@ from pybuild.cli import boards
 from pybuild.cli.models import built
 from pybuild.cli.progress import working
 from pybuild.errors import BuildError, UsageError
+from pybuild.files.parse import Unreadable, parse_json
+from pybuild.files.read import REPORT as MOST_REPORT
+from pybuild.files.read import read_bytes
+from pybuild.files.say import say
 from pybuild.package.folder import REPORT, write_file
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ def report(args: argparse.Namespace) -> Outcome:
     else:
         write_file(out, page(data["report"]["name"], data))
     if not args.json:
-        print(f"wrote {out}")
+        say(f"wrote {out}")
     return 0, data
 
 
@@ -64,7 +67,8 @@ def _silent(args: argparse.Namespace) -> argparse.Namespace:
 
 def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Errors  BuildError for a folder whose report.json does not say enough"""
-    from pybuild.html.data import checked, of_report
+    from pybuild.html.checked import checked_image
+    from pybuild.html.data import of_report
     from pybuild.html.image_data import of_image_report
 
     unused = [f"--{word}" for word in args.given if word not in ("out", "project")]
@@ -73,9 +77,7 @@ def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         raise BuildError(str(folder), what, "give the model's file")
     facts = _facts(folder)
     if isinstance(facts, dict) and "memory" in facts and "models" in facts:
-        for one in facts["models"]:
-            checked(folder / REPORT, one)
-        return of_image_report(facts)
+        return of_image_report(checked_image(folder / REPORT, facts))
     return of_report(report_of_folder(folder))
 
 
@@ -84,7 +86,7 @@ def report_of_folder(folder: Path) -> dict[str, Any]:
 
     Errors  BuildError where it does not say enough
     """
-    from pybuild.html.data import checked
+    from pybuild.html.checked import checked
 
     return checked(folder / REPORT, _facts(folder))
 
@@ -92,9 +94,12 @@ def report_of_folder(folder: Path) -> dict[str, Any]:
 def _facts(folder: Path) -> Any:
     """Errors  BuildError where there is none"""
     try:
-        return json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        return parse_json(read_bytes(folder / REPORT, MOST_REPORT))
     except FileNotFoundError:
         what, hint = f"has no {REPORT}", "a folder that crt build has written"
         raise BuildError(str(folder), what, hint) from None
-    except ValueError:
-        raise BuildError(str(folder / REPORT), "is no JSON") from None
+    except OSError as error:
+        what = f"cannot be read ({error.strerror})"
+        raise BuildError(str(folder / REPORT), what) from None
+    except Unreadable as error:
+        raise BuildError(str(folder / REPORT), error.what) from None

@@ -14,11 +14,12 @@ from pybuild.cli import tables
 from pybuild.cli.options import values
 from pybuild.cli.progress import working
 from pybuild.errors import INVALID, LIMIT, UsageError
+from pybuild.files.say import say
 from pybuild.options.many import SweepOptions
 from pybuild.options.option import of_words
 from pybuild.package.grid import NAME, NUMBER, TEXT
 from pybuild.progress import Progress
-from pybuild.project.read import FILE, SWEEP, find_project, read_project
+from pybuild.project.read import FILE, OUTSIDE, SWEEP, find_project, read_project
 
 if TYPE_CHECKING:
     from pybuild.sweeps.sweep import Swept
@@ -35,7 +36,8 @@ def sweep(args: argparse.Namespace) -> Outcome:
     path = find_project(args.file)
     if path is None:
         raise UsageError("crt sweep", "FILE is missing", f"{FILE} with [sweeps.NAME]")
-    said = read_project(path).common.by_verb.get(SWEEP, {})
+    outside = hasattr(args, OUTSIDE)
+    said = read_project(path, outside).common.by_verb.get(SWEEP, {})
     raw = {word: value.raw for word, value in said.items()}
     own = values(argparse.Namespace(**{**raw, **vars(args)}), of_words(SweepOptions))
     if own.wrong:
@@ -45,7 +47,8 @@ def sweep(args: argparse.Namespace) -> Outcome:
         raise UsageError("--workers", "are processes here; --scheduler has its own")
     with working(f"sweeping {path.name}") as shown, _told(shown) as progress:
         found = pybuild.sweep(
-            path, own.out, workers=workers, scheduler=own.scheduler, progress=progress
+            path, own.out, workers=workers, scheduler=own.scheduler, outside=outside,
+            progress=progress,
         )
     if not args.json:
         _show(found)
@@ -82,7 +85,7 @@ def _told(shown: Progress) -> Iterator[Progress]:
         last = now
         left = (of - done) * (now - begin) / (done - first)
         text = f"{done:,} of {of:,} builds, about {_duration(left)} left"
-        print(text, file=sys.stderr, flush=True)
+        say(text, error=True)
 
     yield progress
 
@@ -112,22 +115,22 @@ def _show(found: Swept) -> None:
         title = "what no other build beats in RAM, flash and instructions"
         tables.table(title, columns, rows[:_MOST])
     if len(rows) > _MOST:
-        print(f"{len(rows) - _MOST:,} more are in the page")
+        say(f"{len(rows) - _MOST:,} more are in the page")
     there = len(found.rows) - found.built
     kept = f", {there:,} were there" if there else ""
-    print(f"builds {len(found.rows):,}: {found.built:,} made now{kept}", end="")
-    print(f"; {len(found.failed):,} failed" if found.failed else "")
+    say(f"builds {len(found.rows):,}: {found.built:,} made now{kept}", end="")
+    say(f"; {len(found.failed):,} failed" if found.failed else "")
     for row in found.failed[:_MOST]:
         problem = row["problems"][0]
-        print(f"failed {row['model']} {_options(row)}: {problem['what']}")
+        say(f"failed {row['model']} {_options(row)}: {problem['what']}")
     if len(found.failed) > _MOST:
-        print(f"{len(found.failed) - _MOST:,} more failed, as the table says")
+        say(f"{len(found.failed) - _MOST:,} more failed, as the table says")
     whole, own = found.seconds
     if found.built and whole >= own:
         rate = 60 * found.built / whole
-        print(f"speed  {rate:,.0f} builds in a minute of a processor, ", end="")
-        print(f"{1 - own / whole:.1%} of it not building")
-    print(f"wrote {found.table}\nwrote {found.page}")
+        say(f"speed  {rate:,.0f} builds in a minute of a processor, ", end="")
+        say(f"{1 - own / whole:.1%} of it not building")
+    say(f"wrote {found.table}\nwrote {found.page}")
 
 
 def _options(row: Any) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from pybuild.files.say import say
 from pybuild.package.curve import layers_told
 from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, fitted, grid
 
@@ -62,7 +63,7 @@ def show(page: Page) -> None:
         if isinstance(one, Grid):
             _print(one)
         else:
-            print(one)
+            say(one)
 
 
 def _print(found: Grid) -> None:
@@ -111,7 +112,7 @@ def show_curve(points: Sequence[Point], bound: int) -> None:
     ]
     table("RAM against instructions, of the fastest plan's", columns, rows)
     over = min(p.ram for p in points) / bound
-    print(f"no plan by rows is below {bound:,} bytes; the smallest is {over:.2f} times")
+    say(f"no plan by rows is below {bound:,} bytes; the smallest is {over:.2f} times")
 
 
 def show_check(result: CheckResult, called: Callable[[str], str] = str) -> None:
@@ -124,14 +125,14 @@ def show_check(result: CheckResult, called: Callable[[str], str] = str) -> None:
     ]
     table(f"{result.model} against {result.reference}", columns, rows)
     scope = f"{result.tensors} tensors" if result.per_layer else "outputs"
-    print(f"{result.samples} samples, {scope}; {result.tolerance}")
+    say(f"{result.samples} samples, {scope}; {result.tolerance}")
     if result.wide is not None:
-        print(f"and a wide one: {result.wide}")
+        say(f"and a wide one: {result.wide}")
     if result.classes is not None:
         show_classes(result.classes)
     for note in result.notes:
-        print(f"note: {note}")
-    print("equal" if result.ok else "NOT equal")
+        say(f"note: {note}")
+    say("equal" if result.ok else "NOT equal")
 
 
 def show_classes(classes: Classes) -> None:
@@ -139,15 +140,15 @@ def show_classes(classes: Classes) -> None:
     for who, said in classes.said.items():
         if classes.labels is not None:
             right, samples = classes.right(who), len(classes.labels)
-            print(f"{who}: {right} of {samples} right ({right / samples:.1%})", end="")
-            print(
+            say(f"{who}: {right} of {samples} right ({right / samples:.1%})", end="")
+            say(
                 end="\n" if who == REFERENCE or REFERENCE not in classes.said else ", "
             )
         if who != REFERENCE and REFERENCE in classes.said:
-            print(
+            say(
                 f"{classes.changed(who)} of {len(said)} of another class than ", end=""
             )
-            print("the reference says")
+            say("the reference says")
     if classes.labels is None:
         return
     same: dict[tuple[int, ...], list[str]] = {}
@@ -196,10 +197,10 @@ def show_debug(result: DebugResult, long: bool = False) -> None:
         rows.append(row)
     table(f"{result.model}, back end {result.backend}", columns, rows)
     if result.reference:
-        print(f"against {result.reference}; {result.tolerance}")
+        say(f"against {result.reference}; {result.tolerance}")
         short = {} if long else {x.layer: x.short for x in result.layers}
         first = short.get(result.first_layer or "", result.first_layer)
-        print(f"first layer that differs: {first}" if first else "equal")
+        say(f"first layer that differs: {first}" if first else "equal")
 
 
 def show_bench(result: BenchResult, long: bool = False) -> None:
@@ -211,11 +212,11 @@ def show_bench(result: BenchResult, long: bool = False) -> None:
     ]
     table(f"{result.model} on this machine, back end {result.backend}", columns, rows)
     times = result.seconds
-    print(
+    say(
         f"{result.runs} runs, one thread: median {times.median * 1e6:,.1f} us", end=""
     )
-    print(f", min {times.min * 1e6:,.1f}, max {times.max * 1e6:,.1f}")
+    say(f", min {times.min * 1e6:,.1f}, max {times.max * 1e6:,.1f}")
     if result.against is not None:
         other = result.against
-        print(f"{other.name}: median {other.seconds.median * 1e6:,.1f} us", end="")
-        print(f", ratio {other.ratio:.2f}")
+        say(f"{other.name}: median {other.seconds.median * 1e6:,.1f} us", end="")
+        say(f", ratio {other.ratio:.2f}")

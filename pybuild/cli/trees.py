@@ -28,6 +28,7 @@ from pybuild.ecosystems.write import Ready, prepared
 from pybuild.emit.content import Content
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, UsageError
+from pybuild.files.say import say
 from pybuild.options.option import told
 from pybuild.options.packages import PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
@@ -105,7 +106,7 @@ class Tree:
         else:
             tables.show(image_page(report))
         for path in paths:
-            print(f"wrote {path}")
+            say(f"wrote {path}")
 
 
 @dataclass(frozen=True)

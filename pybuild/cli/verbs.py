@@ -6,7 +6,6 @@ Returns (exit code, facts for --json); never prints to stdout with --json.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +23,8 @@ from pybuild.cli.rebuild import rebuild
 from pybuild.cli.report import report
 from pybuild.cli.sweep import sweep
 from pybuild.errors import BuildError, UsageError
+from pybuild.files.read import SAMPLES, read_bytes
+from pybuild.files.say import say
 from pybuild.package.folder import write_file
 from pybuild.package.grid import Grid
 from pybuild.package.page import report_page
@@ -113,7 +114,7 @@ def check(args: argparse.Namespace) -> Outcome:
         tables.show_check(result, str if args.long else library.plan.graph.shown)
     else:
         for note in result.notes:
-            print(f"note: {note}", file=sys.stderr)
+            say(f"note: {note}", error=True)
     return OK if result.ok else MISMATCH, result.to_json()
 
 
@@ -148,7 +149,7 @@ def debug(args: argparse.Namespace) -> Outcome:
 
     given = None
     if args.data is not None:
-        given = read_arrays(Path(args.data).read_bytes(), Path(args.data).name)
+        given = read_arrays(read_bytes(args.data, SAMPLES), Path(args.data).name)
     library = built(args, args.model)
     ref = reference_of(args, library)
     result = look(args.model, library, given, ref, args.backend)

@@ -8,6 +8,9 @@ from pathlib import Path
 from pybuild.ecosystems.about import RUNTIME
 from pybuild.ecosystems.packages import Files, Made, packages
 from pybuild.errors import BuildError, Problem
+from pybuild.files.parse import parse_json
+from pybuild.files.read import REPORT as MOST_REPORT
+from pybuild.files.read import read_bytes
 from pybuild.options.packages import PackageOptions
 from pybuild.package.folder import (
     REPORT,
@@ -105,9 +108,7 @@ def _numbers(version: str) -> list[int]:
 
 def _facts(folder: Path) -> dict[str, str] | None:
     try:
-        facts: dict[str, str] = json.loads(
-            (folder / REPORT).read_text(encoding="utf-8")
-        )
+        facts: dict[str, str] = parse_json(read_bytes(folder / REPORT, MOST_REPORT))
         _ = facts["abi"], _numbers(facts["version"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -20,8 +20,9 @@ from pybuild.evidence.bounds import layer_facts, machine_facts
 from pybuild.evidence.limits import limits
 from pybuild.evidence.page import page
 from pybuild.evidence.tool import bill, tool_facts
+from pybuild.files import read as files_read
 from pybuild.library import Library
-from pybuild.package.folder import digest_of, telling
+from pybuild.package.folder import digest_of, listed_in, telling
 from pybuild.progress import Progress, silent
 from pybuild.records import dataclass
 
@@ -141,8 +142,8 @@ def write(folder: Path, made: Evidence) -> None:
 
 
 def _listed(folder: Path) -> set[str]:
-    lines = (folder / LIST).read_text(encoding="utf-8").splitlines()
-    return {LIST, *(line.partition("  ")[2] for line in lines)}
+    """Nothing of a list that is none."""
+    return {LIST, *listed_in(folder / LIST)}
 
 
 def _shipped(name: str) -> Any:
@@ -158,7 +159,7 @@ def _of_data(data: Any) -> dict[str, str] | None:
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {
         one.relative_to(path.parent).as_posix(): hashlib.sha256(
-            one.read_bytes()
+            files_read.read_bytes(one, files_read.SAMPLES)
         ).hexdigest()
         for one in files
         if one.is_file()

@@ -30,6 +30,7 @@ from pybuild.executor.archive_write import (
     abi,
 )
 from pybuild.executor.factory import Factory, Package
+from pybuild.files.read import read_bytes
 from pybuild.frontends import graphjson
 from pybuild.host.compiled_model import Compiled, SlotFacts, slot_facts
 from pybuild.host.parameter_image import Weights
@@ -94,7 +95,7 @@ def _files(path: Path) -> Callable[[str], bytes]:
 
     def of_folder(name: str) -> bytes:
         try:
-            return (path / PurePath(name)).read_bytes()
+            return read_bytes(path / PurePath(name))
         except OSError:
             raise KeyError(name) from None
 

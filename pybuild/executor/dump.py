@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.dtype import Array
+from pybuild.files.say import say
 from pybuild.host.ndarray import Device
 from pybuild.ir.graph import Graph, Tensor
 from pybuild.ops.base.function import CALL
@@ -194,7 +195,7 @@ class DebugResult:
         return table(self._nodes, self.times, sort_by_time)
 
     def display_debug_result(self, sort_by_time: bool = True) -> None:
-        print(self.get_debug_result(sort_by_time))
+        say(self.get_debug_result(sort_by_time))
 
 
 class Folder:

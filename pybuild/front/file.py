@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +18,11 @@ from pybuild.features import (
     micro_frontend,
     motion,
 )
+from pybuild.files.parse import Unreadable, parse_json, parse_toml
+from pybuild.files.read import WRITTEN, read_bytes
+from pybuild.files.shape import shown
 from pybuild.front.chain import Front
+from pybuild.front.typed import misfits
 
 OPTION = "--front"
 # what a file's `kind` of features may be
@@ -33,6 +33,7 @@ KINDS: Mapping[str, Callable[..., Features | Images]] = {
     "micro_frontend": micro_frontend,
     "motion": motion,
 }
+_MOST = 1 << 20  # rows of a run
 # FRONT.toml+NET
 _JOINED = re.compile(r"(.+?\.(?:toml|json))\+(.+)", re.DOTALL)
 
@@ -59,18 +60,7 @@ def read_front(path: str | Path) -> Front:
     Errors  BuildError with everything that is wrong
     """
     where = Path(path).name
-    is_json = Path(path).suffix == ".json"
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        told = json.loads(text) if is_json else tomllib.loads(text)
-    except OSError as error:
-        why = f"cannot be read ({error.strerror})"
-        raise BuildError(f"{OPTION} {where}", why) from None
-    except (ValueError, RecursionError) as error:
-        kind = "JSON" if is_json else "TOML"
-        raise BuildError(f"{OPTION} {where}", f"is no {kind}: {error}") from None
-    if not isinstance(told, dict):
-        raise BuildError(f"{OPTION} {where}", "is no table", "[features], [decision]")
+    told = _told(Path(path))
     found = _unknown(where, told, ("features", "decision", "every", "stream"))
     parts = told.get("features", {}), told.get("decision", {})
     if not all(isinstance(part, dict) for part in parts):
@@ -78,17 +68,15 @@ def read_front(path: str | Path) -> Front:
     features = dict(parts[0])
     kind = features.pop("kind", "log_mel")
     if not isinstance(kind, str) or kind not in KINDS:
-        hint = fitting(str(kind), KINDS)
-        raise BuildError(f"{where}: [features]", f"there is no kind '{kind}'", hint)
-    known = [n for n in inspect.signature(KINDS[kind]).parameters if n != "name"]
-    found += _unknown(f"{where}: [features]", features, known)
-    names = [one.name for one in fields(Decision)]
-    found += _unknown(f"{where}: [decision]", parts[1], names)
+        what, hint = f"there is no kind {shown(kind)}", fitting(str(kind), KINDS)
+        raise BuildError.of([*found, Problem(f"{where}: [features]", what, hint)])
+    found += misfits(f"{where}: [features]", features, KINDS[kind], but=("name",))
+    found += misfits(f"{where}: [decision]", parts[1], Decision)
     every, stream = told.get("every", 0), told.get("stream", False)
-    if not isinstance(every, int) or isinstance(every, bool) or every < 0:
-        found.append(Problem(where, f"every is {every!r}, not rows"))
+    if not isinstance(every, int) or isinstance(every, bool) or not 0 <= every < _MOST:
+        found.append(Problem(where, f"every is {shown(every)}", "so many rows"))
     if not isinstance(stream, bool):
-        found.append(Problem(where, f"stream is {stream!r}, not true or false"))
+        found.append(Problem(where, f"stream is {shown(stream)}", "true or false"))
     if found:
         raise BuildError.of(found)
     numbers: dict[str, Any] = {
@@ -96,16 +84,36 @@ def read_front(path: str | Path) -> Front:
     }
     try:
         made = KINDS[kind](**features, name=Path(path).stem)
-        decision = Decision(**numbers) if "decision" in told else None
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BuildError(f"{where}: [features]", str(error)) from None
+    except BuildError as error:  # of numbers that do not fit each other
+        at = f"{where}: [features]"
+        found = [Problem(at, one.what, one.hint) for one in error.problems]
+        raise BuildError.of(found) from None
+    decision = Decision(**numbers) if "decision" in told else None
     before = made if isinstance(made, Images) else made.graph
     return Front(before, decision, every, stream)
 
 
+def _told(path: Path) -> dict[str, Any]:
+    """Errors  BuildError for what is no table of TOML or JSON"""
+    where, is_json = f"{OPTION} {path.name}", path.suffix == ".json"
+    try:
+        data = read_bytes(path, WRITTEN)
+        told = parse_json(data) if is_json else parse_toml(data.decode("utf-8"))
+    except OSError as error:
+        raise BuildError(where, f"cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise BuildError(where, "is no text in UTF-8") from None
+    except Unreadable as error:
+        line = f":{error.line}" if error.line else ""
+        raise BuildError(f"{where}{line}", error.what) from None
+    if not isinstance(told, dict):
+        raise BuildError(where, "is no table", "[features], [decision]")
+    return told
+
+
 def _unknown(where: str, given: Mapping[str, Any], known: Any) -> list[Problem]:
     return [
-        Problem(where, f"there is no '{name}'", fitting(name, known))
+        Problem(where, f"there is no {shown(name)}", fitting(name, known))
         for name in given
         if name not in known
     ]

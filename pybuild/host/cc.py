@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Lines
 from pybuild.host.compiled_model import Compiled
 from pybuild.install import (
     NATIVE_FLAGS,
@@ -150,7 +150,8 @@ def compile_shared(
 def _call(command: tuple[str, ...]) -> None:
     done = called(command)
     if done.returncode != 0:
-        raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")
+        said = Lines(f"cannot compile: {done.stderr.strip()}")
+        raise BuildError(command[0], said)
 
 
 def _compiler() -> tuple[str, ...]:

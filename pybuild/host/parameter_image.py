@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.files.read import read_bytes
 from pybuild.host.abi import check, crt_of, ffi
 from pybuild.install import host_library
 from pybuild.params.codecs import Codec
@@ -78,7 +79,7 @@ class Weights:
     @classmethod
     def read(cls, path: Path) -> Weights:
         """Those of an image file."""
-        return cls(path.read_bytes())
+        return cls(read_bytes(path))
 
     @property
     def users(self) -> int:

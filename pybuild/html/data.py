@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 from pybuild.errors import BuildError
@@ -16,7 +15,6 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.options.table import BuildOptions
 from pybuild.package.curve import Point
 from pybuild.package.provenance import Origin
-from pybuild.package.report import SCHEMA as REPORT_SCHEMA
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan
 from pybuild.targets.board import board_names, load_board
@@ -53,22 +51,6 @@ def of_report(report: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         "report": report,
         **{key: more.get(key) for key in keys},
     }
-
-
-def checked(path: Path, facts: Any) -> dict[str, Any]:
-    """A report.json, which strangers may have written.
-
-    Errors  BuildError for one of several models, or of another pybuild
-    """
-    if not isinstance(facts, Mapping):
-        raise BuildError(str(path), "is no report")
-    if "models" in facts:
-        what = "is of several models"
-        raise BuildError(str(path), what, "crt report MODEL for each of them")
-    if facts.get("schema") != REPORT_SCHEMA:
-        what = f"has schema {facts.get('schema', 1)}, and this is {REPORT_SCHEMA}"
-        raise BuildError(str(path), what, f"crt rebuild {path.parent}")
-    return dict(facts)
 
 
 def of_library(

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pybuild.escaped import escaped, escaped_values
+
 _HERE = Path(__file__).parent
 _DRAWING, _LICENCES, _STYLE = "drawing.min.js", "LICENSES.txt", "page.css"
 # of the panels, in the order in which they need each other
@@ -83,7 +85,7 @@ def _filled(title: str, data: Mapping[str, Any], allowed: str, scripts: str) -> 
     policy += "style-src 'unsafe-inline'; img-src data: blob:"
     return _PAGE.format(
         policy=policy,
-        title=html.escape(title),
+        title=html.escape(escaped(title)),
         style=_read(_STYLE),
         data=quoted(data),
         licences=_inside(_read(_LICENCES)),
@@ -93,7 +95,9 @@ def _filled(title: str, data: Mapping[str, Any], allowed: str, scripts: str) -> 
 
 def quoted(data: Mapping[str, Any]) -> str:
     """As JSON that ends no script element, whatever names it holds."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    text = json.dumps(
+        escaped_values(data), separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

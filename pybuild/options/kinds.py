@@ -10,10 +10,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from numbers import Real
 from os import PathLike
 from typing import Any
 
 from pybuild.errors import fitting
+from pybuild.files.shape import shown
 from pybuild.options.regions import RegionSpec, read_regions
 from pybuild.records import dataclass
 from pybuild.targets.board import board_names
@@ -22,7 +24,7 @@ from pybuild.targets.target import Target
 
 Reader = Callable[[Any], Any]
 
-_SIZE = re.compile(r"(\d+)\s*(|[kKmM])(?:i?[bB])?")
+_SIZE = re.compile(r"([0-9]{1,18})\s*(|[kKmM])(?:i?[bB])?")
 _SCALE = {"": 1, "k": 1024, "m": 1024**2}
 BOTH = ("constant", "replaceable")
 
@@ -58,6 +60,11 @@ class Kind:
     example: Any = None
 
 
+def _quoted(value: Any) -> str:
+    """Of a number and a text alike, in quotation marks."""
+    return shown(value if isinstance(value, Mapping | list | tuple) else str(value))
+
+
 # ---- one value ----------------------------------------------------------------
 
 
@@ -67,7 +74,9 @@ def text(metavar: str, files: str = "") -> Kind:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str | PathLike):
-        raise Wrong(f"{value!r} is not a text")
+        raise Wrong(f"{shown(value)} is not a text")
+    if "\0" in str(value):
+        raise Wrong(f"{shown(str(value))} has a character that no text has")
     return str(value)
 
 
@@ -88,7 +97,7 @@ def word(*known: str) -> Kind:
 
     def read(value: Any) -> str:
         if value not in known:
-            raise Wrong(f"'{value}' is not known", fitting(str(value), known))
+            raise Wrong(f"{_quoted(value)} is not known", fitting(str(value), known))
         return str(value)
 
     return Kind(read, "|".join(known), known=lambda: known, example=known[0])
@@ -102,7 +111,7 @@ def _input(value: Any) -> str:
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Wrong(f"{value!r} is neither true nor false")
+        raise Wrong(f"{shown(value)} is neither true nor false")
     return value
 
 
@@ -111,8 +120,8 @@ def count(least: int = 1, metavar: str = "N") -> Kind:
 
     def read(value: Any) -> int:
         number = value if isinstance(value, str) else repr(value)
-        if not re.fullmatch(r"-?[0-9]+", number) or int(number) < least:
-            raise Wrong(f"'{value}' is not a number from {least}")
+        if not re.fullmatch(r"-?[0-9]{1,18}", number) or int(number) < least:
+            raise Wrong(f"{_quoted(value)} is not a number from {least}")
         return int(number)
 
     return Kind(read, metavar, example=least)
@@ -122,7 +131,7 @@ def _size(value: Any) -> int:
     """Bytes of 4096, "64K" or "1M"; K is 1024."""
     found = _SIZE.fullmatch(value.strip() if isinstance(value, str) else repr(value))
     if found is None:
-        raise Wrong(f"'{value}' is not a size", "like 4096, 64K or 1M")
+        raise Wrong(f"{_quoted(value)} is not a size", "like 4096, 64K or 1M")
     return int(found[1]) * _SCALE[found[2].lower()]
 
 
@@ -133,18 +142,18 @@ def _limits(value: Any) -> int | dict[int, int]:
 
 
 def _device(value: Any) -> int:
-    if not re.fullmatch(r"[0-9]+", str(value)):
-        raise Wrong(f"'{value}' is not the number of a device", "0 is the CPU")
+    if not re.fullmatch(r"[0-9]{1,9}", str(value)):
+        raise Wrong(f"{_quoted(value)} is not the number of a device", "0 is the CPU")
     return int(value)
 
 
 def _real(value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number) or isinstance(value, bool):
-        raise Wrong(f"'{value}' is not a number")
+        raise Wrong(f"{_quoted(value)} is not a number")
     return number
 
 
@@ -154,7 +163,7 @@ def _share(value: Any) -> float:
     try:
         share = _real(whole.removesuffix("%")) / (100 if whole.endswith("%") else 1)
     except Wrong:
-        raise Wrong(f"'{value}' is not a share", hint) from None
+        raise Wrong(f"{_quoted(value)} is not a share", hint) from None
     if not 0 <= share < 1:
         raise Wrong(f"{share:g} is no share from 0 to 1", hint)
     return share
@@ -181,6 +190,8 @@ BOARD = Kind(_text, "BOARD", known=lambda: ("host", *board_names()))
 
 def _list(value: Any) -> list[Any]:
     """The values of an option that may be given again; one may stand alone."""
+    if isinstance(value, Mapping):
+        raise Wrong("a table is no list")
     if isinstance(value, str | PathLike) or not isinstance(value, Iterable):
         return [value]
     return list(value)
@@ -245,16 +256,33 @@ def _pair(given: Any, form: str, flipped: bool) -> tuple[str, str]:
 def _numbers(value: Any) -> Any:
     """1,3,-1: whole numbers stay whole; arrays stay as they are."""
     if not isinstance(value, str):
-        return value
+        return value if hasattr(value, "dtype") else _nested(value)
     try:
         found = [float(part) for part in value.split(",")]
     except ValueError:
-        raise Wrong(f"'{value}' are no numbers") from None
+        raise Wrong(f"{_quoted(value)} are no numbers") from None
     return [int(n) if n.is_integer() else n for n in found]
 
 
+def _nested(value: Any) -> Any:
+    """A number, or lists of numbers that have one shape."""
+    if not isinstance(value, list | tuple):
+        if not isinstance(value, Real):
+            raise Wrong(f"{_quoted(value)} is no number")
+        return value
+    if len({_shape(_nested(each)) for each in value}) > 1:
+        raise Wrong("its lists are of several lengths")
+    return value
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        return ()
+    return (len(value), *(_shape(value[0]) if value else ()))
+
+
 def _place(value: Any) -> int | str:
-    return int(value) if re.fullmatch(r"[0-9]+", str(value)) else _text(value)
+    return int(value) if re.fullmatch(r"[0-9]{1,9}", str(value)) else _text(value)
 
 
 def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
@@ -283,8 +311,8 @@ def _cpus() -> tuple[str, ...]:
 def _cpu(value: Any) -> str | Target:
     if isinstance(value, Target):
         return value
-    if not is_known(value):
-        raise Wrong(f"'{value}' is not known", hint_for(str(value)))
+    if not isinstance(value, str) or not is_known(value):
+        raise Wrong(f"{_quoted(value)} is not known", hint_for(str(value)))
     return str(value)
 
 
@@ -300,8 +328,8 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 def _duration(value: Any) -> float:
     """Seconds, of a number or of a text with a unit."""
     found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(s|ms|us)?", str(value).strip())
-    if found is None or float(found[1]) <= 0:
-        raise Wrong(f"'{value}' is no time", "50ms, 20us, or seconds as 0.05")
+    if found is None or not 0 < float(found[1]) < math.inf:
+        raise Wrong(f"{_quoted(value)} is no time", "50ms, 20us, or seconds as 0.05")
     return float(found[1]) * _SECONDS[found[2] or "s"]
 
 

@@ -39,6 +39,10 @@ class SweepOptions:
         "the folder of the table, its page and the builds; default: build/sweep beside "
         "the file", short="o",
     )  # fmt: skip
+    outside: bool = option(
+        False, kinds.FLAG, "sweep",
+        "paths in the project file may lead out of its folder, to read and to write",
+    )  # fmt: skip
     workers: int | None = option(
         None, kinds.count(), "sweep",
         "processes that build; default: one for each processor",

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from pybuild.files.read import SAMPLES, read_bytes
 from pybuild.options.option import keywords, of_words, plain
 from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
 from pybuild.records import dataclass
@@ -32,7 +33,7 @@ def source_of(path: Path) -> Source:
     whole = hashlib.sha256()
     parts = sorted(path.iterdir()) if path.is_dir() else [path]
     for part in parts:
-        data = part.read_bytes() if part.is_file() else b""
+        data = read_bytes(part, SAMPLES) if part.is_file() else b""
         if path.is_dir():
             whole.update(f"{part.name} {len(data)} ".encode())
         whole.update(data)

@@ -225,6 +225,10 @@ class ModelOptions:
         "the file that says what is built; default: crt.toml of this folder, or "
         "pyproject.toml with [tool.crt]",
     )  # fmt: skip
+    outside: bool = option(
+        False, kinds.FLAG, _CODE,
+        "paths in the project file may lead out of its folder, to read and to write",
+    )  # fmt: skip
     device: Mapping[int, str] = option(
         {}, kinds.DEVICES, _DEVICES,
         "a further device and its CPU; --place says what it computes",

@@ -7,8 +7,8 @@ build of the same name knows by it what is its own.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,20 @@ from pathlib import Path
 
 from pybuild.emit.content import Content, pieces
 from pybuild.errors import BuildError, BuildWarning, Problem
+from pybuild.files.names import is_inside
+from pybuild.files.parse import parse_json
+from pybuild.files.read import EXTERNAL, opened, read_bytes, read_text
+from pybuild.files.read import REPORT as MOST_REPORT
+from pybuild.files.shape import shown
+from pybuild.files.write import leads_out, write_bytes
 
 # of a tree, and of a package, where extras/ is what no build compiles
 LIST, PACKAGE_LIST = "crt/files.sha256", "extras/files.sha256"
 REPORT, PAGE = "report.json", "report.html"
 EXAMPLE, EXAMPLE_NEW = "example/main.c", "example/main.c.new"
 _ELSEWHERE = "another folder, or --force"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_MOST_PROBLEMS = 20
 
 
 def write_tree(
@@ -66,7 +74,11 @@ def refusals(
     folder: Path, files: Mapping[str, Content], name: str, force: bool = False
 ) -> list[Problem]:
     """Why write_tree would not write them, [] if it would."""
-    found = _no_folder(folder)
+    found = _no_folder(folder) or [
+        Problem(str(folder / path), "is behind a link that leads out", "another folder")
+        for path in sorted({*files, LIST, PACKAGE_LIST})
+        if leads_out(folder, path)
+    ]
     if not found and not force:
         found = _in_the_way(folder, files, name, _own_before(folder, name))
     return found
@@ -95,7 +107,7 @@ def write_beside(folder: Path, files: Mapping[str, Content]) -> None:
     made = {name: b"".join(pieces(content)) for name, content in files.items()}
     found = _no_folder(folder)
     for name, data in sorted(made.items()):
-        if (folder / name).exists() and _digest(folder / name) != digest_of(data):
+        if (folder / name).exists() and digest_at(folder / name) != digest_of(data):
             what = "holds something else"
             found.append(Problem(str(folder / name), what, "another folder"))
     if found:
@@ -113,20 +125,9 @@ def write_file(path: Path, content: Content, said: Path | None = None) -> str:
     found = _no_folder(path.parent)
     if found:
         raise BuildError.of(found)
-    partial = path.with_name(path.name + ".part")
-    digest = hashlib.sha256()
     with telling(said or path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("wb") as file:
-                for piece in pieces(content):
-                    digest.update(piece)
-                    file.write(piece)
-            os.replace(partial, path)
-        except OSError:  # no room, or a folder of this name
-            partial.unlink(missing_ok=True)
-            raise
-    return digest.hexdigest()
+        return write_bytes(path, pieces(content))
 
 
 @contextmanager
@@ -165,7 +166,7 @@ def _remove(path: Path, digest: str) -> None:
     """What an earlier build wrote, unless it is not that any more."""
     if not path.is_file():
         return
-    if _digest(path) == digest:
+    if digest_at(path) == digest:
         with telling(path):
             path.unlink()
         return
@@ -204,31 +205,63 @@ def _no_folder(place: Path) -> list[Problem]:
 def _built_before(folder: Path) -> object:
     """The name in the folder's report.json, None if there is no such thing."""
     try:
-        return json.loads((folder / REPORT).read_text(encoding="utf-8"))["name"]
+        name = parse_json(read_bytes(folder / REPORT, MOST_REPORT))["name"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    return name if isinstance(name, str) else None
 
 
 def _listed(folder: Path) -> dict[str, str]:
     """Path -> SHA-256 of what a build says that it has written; those within."""
-    lines = list_lines(folder)
-    parts = (line.partition("  ") for line in lines)
-    inside = folder.resolve()
-    return {
-        path: digest
-        for digest, _, path in parts
-        if (inside / path).resolve().is_relative_to(inside)
-    }
-
-
-def list_lines(folder: Path) -> list[str]:
-    """Of the list of files that a build has left."""
     for name in (LIST, PACKAGE_LIST):
-        try:
-            return (folder / name).read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError):
-            continue
-    return []
+        if (folder / name).exists():
+            found = listed_in(folder / name)
+            return {p: d for p, d in found.items() if not leads_out(folder, p)}
+    return {}
+
+
+def listed_in(path: Path) -> dict[str, str]:
+    """Path -> SHA-256 of a list in the form of sha256sum; {} if it is none."""
+    return {} if list_problems(path) else dict(_entries(_lines(path)))
+
+
+def list_problems(path: Path) -> list[Problem]:
+    """Of a list that strangers may have written: each line that is none of it."""
+    try:
+        lines = _lines(path)
+    except OSError as error:
+        return [Problem(str(path), f"cannot be read ({error.strerror})")]
+    except ValueError:
+        return [Problem(str(path), "is no text in UTF-8")]
+    found, form = list[Problem](), "SHA-256, two spaces, a path within the folder"
+    for number, line in enumerate(lines, 1):
+        digest, _, name = line.partition("  ")
+        if not _DIGEST.fullmatch(digest) or not is_inside(name):
+            what = f"{shown(line)} is no line of such a list"
+            found.append(Problem(f"{path}:{number}", what, form))
+    return found[:_MOST_PROBLEMS]
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in read_text(path).split("\n") if line]
+
+
+def _entries(lines: list[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        digest, _, name = line.partition("  ")
+        yield name, digest
+
+
+def list_of(folder: Path) -> dict[str, str]:
+    """What the folder says that a build has written.
+
+    Errors  BuildError with each line of the list that is none
+    """
+    found = [p for n in (LIST, PACKAGE_LIST) if (folder / n).exists()
+             for p in list_problems(folder / n)]  # fmt: skip
+    if found:
+        raise BuildError.of(found)
+    return _listed(folder)
 
 
 def _beside_the_users(
@@ -240,7 +273,7 @@ def _beside_the_users(
     if EXAMPLE not in files or not path.exists():
         return files
     ours, before = digest_of(files[EXAMPLE]), _example_before(folder)
-    if _digest(path) in (ours, before):
+    if digest_at(path) in (ours, before):
         (folder / EXAMPLE_NEW).unlink(missing_ok=True)
         return files
     chosen = {name: content for name, content in files.items() if name != EXAMPLE}
@@ -250,16 +283,18 @@ def _beside_the_users(
 def _example_before(folder: Path) -> object:
     """The digest of the example that the last build made, None if nothing says it."""
     try:
-        facts = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        facts = parse_json(read_bytes(folder / REPORT, MOST_REPORT))
         return facts["example"]["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _digest(path: Path) -> str:
+def digest_at(path: Path) -> str:
+    """Of a file's bytes; "": there is none, or it is a folder, a pipe, a device."""
     try:
-        return digest_of(path.read_bytes())
-    except OSError:  # a folder, or not ours to read
+        with opened(path, EXTERNAL) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
         return ""
 
 

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 from itertools import groupby
 
+from pybuild.escaped import escaped, escaped_lines
 from pybuild.records import dataclass
 
 # kinds of columns: numbers, which are never broken; names, which may be cut in the
@@ -31,7 +32,9 @@ Page = tuple[Grid | str, ...]
 
 
 def grid(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Grid:
-    return Grid(title, tuple(columns), tuple(tuple(row) for row in rows))
+    """Of texts that may be a stranger's."""
+    heads = tuple((escaped(heading), kind) for heading, kind in columns)
+    return Grid(escaped(title), heads, tuple(tuple(map(escaped, r)) for r in rows))
 
 
 def shortened(text: str, width: int, share: float = 0.5) -> str:
@@ -103,7 +106,7 @@ def as_html(page: Page) -> str:
     parts = []
     for is_line, found in groupby(page, lambda one: isinstance(one, str)):
         if is_line:
-            text = html.escape("\n".join(map(str, found)))
+            text = html.escape(escaped_lines("\n".join(map(str, found))))
             parts.append(f'<pre style="white-space:pre-wrap">{text}</pre>')
         else:
             parts += [_table(one) for one in found if isinstance(one, Grid)]

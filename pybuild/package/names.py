@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
+from pybuild.files.parse import parse_json
+from pybuild.files.read import REPORT, read_bytes
 from pybuild.records import dataclass
 
 ROLES = ("inputs", "outputs", "parameters", "steps")
@@ -39,7 +41,7 @@ class NameMap:
     def read(cls, path: Path) -> NameMap:
         """Errors  BuildError for another kind of file"""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = parse_json(read_bytes(path, REPORT))
             names = {role: tuple(map(str, found[role])) for role in ROLES}
             return cls(str(found["model"]), names)
         except (ValueError, KeyError, TypeError):

@@ -14,6 +14,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.files.read import SAMPLES, read_bytes
 from pybuild.params.files import read_arrays
 
 LABELS = "labels"
@@ -66,7 +67,7 @@ def read_labels(path: Path) -> Array:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path, SAMPLES)
     except OSError as error:
         raise BuildError(str(path), f"cannot be read ({error.strerror})") from None
 

@@ -6,13 +6,16 @@ crt.toml:3: unknown key 'ram-limt'. Hint: did you mean 'ram-limit'?
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, Problem, UsageError, fitting
+from pybuild.files.names import is_plain, stays_within
+from pybuild.files.parse import Unreadable, parse_toml
+from pybuild.files.read import WRITTEN, is_regular, read_bytes, read_text
+from pybuild.files.shape import shown
 from pybuild.options.option import Option, of_words
 from pybuild.options.packages import PackageOptions
 from pybuild.options.table import (
@@ -29,10 +32,14 @@ from pybuild.records import dataclass
 FILE, OTHER = "crt.toml", "pyproject.toml"
 SECTION = ("tool", "crt")
 # of the command line alone: a model's key is its name
-ALONE = ("name", "project", "force")
+OUTSIDE = "outside"
+ALONE = ("name", "project", "force", OUTSIDE)
+# what a file may not say for whoever runs it: results of workers are code
+_ASKED = ("scheduler",)
 # what may stand beside `file` and `models`; all else is for one verb
 _SHARED = (*COMMON, BoardOptions, PackageOptions, TreeOptions, ImageOptions)
 SWEEP = "sweep"  # of no model alone
+_JOINED = re.compile(r"(?<=\.toml)\+|(?<=\.json)\+")
 _VERBS = tuple(verb for verb in VERBS if verb != "build")
 _PATHS = ("file", "folder")
 _NAME_FILES = {
@@ -107,28 +114,30 @@ def find_project(given: str | None = None) -> Path | None:
     if Path(FILE).is_file():
         return Path(FILE)
     other = Path(OTHER)
-    if other.is_file() and "[tool.crt" in other.read_text(encoding="utf-8"):
+    if is_regular(other) and b"[tool.crt" in read_bytes(other, WRITTEN):
         return other
     return None
 
 
-def read_project(path: Path) -> Project:
-    """Errors  UsageError with everything that is wrong, each with its line"""
+def read_project(path: Path, outside: bool = False) -> Project:
+    """outside: paths may lead out of the file's folder
+
+    Errors  UsageError with everything that is wrong, each with its line
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-        whole = tomllib.loads(text)
+        text = read_text(path, WRITTEN)
+        whole: Any = parse_toml(text)
     except OSError as error:
         raise UsageError(str(path), f"cannot be read ({error.strerror})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise _not_toml(path, str(error)) from None
+    except Unreadable as error:
+        line = f":{error.line}" if error.line else ""
+        raise UsageError(f"{path}{line}", error.what) from None
     except UnicodeDecodeError:
         raise UsageError(str(path), "is no text in UTF-8") from None
-    except RecursionError:
-        raise UsageError(str(path), "is nested too deep") from None
     within = SECTION if path.name == OTHER else ()
     for key in within:
-        whole = whole.get(key, {})
-    reader = _Reader(path, text, within)
+        whole = whole.get(key, {}) if isinstance(whole, dict) else {}
+    reader = _Reader(path, text, within, outside)
     project = reader.project(whole)
     if reader.problems:
         raise UsageError.of(sorted(reader.problems, key=_line))
@@ -140,7 +149,7 @@ def project_of(whole: Mapping[str, Any]) -> Project:
 
     Errors  UsageError with everything that is wrong
     """
-    reader = _Said(Path("project"), "", ())
+    reader = _Said(Path("project"), "", (), outside=True)
     project = reader.project(whole)
     if reader.problems:
         raise UsageError.of(reader.problems)
@@ -148,20 +157,17 @@ def project_of(whole: Mapping[str, Any]) -> Project:
 
 
 def _line(problem: Problem) -> int:
-    return int(problem.where.rpartition(":")[2])
-
-
-def _not_toml(path: Path, what: str) -> UsageError:
-    found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", what)
-    text, line = (found[1], f":{found[2]}") if found else (what, "")
-    return UsageError(f"{path}{line}", f"{text[0].lower()}{text[1:]}")
+    number = problem.where.rpartition(":")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 class _Reader:
     """One file; every fault becomes a problem."""
 
-    def __init__(self, path: Path, text: str, within: tuple[str, ...]) -> None:
-        self.path, self.within = path, within
+    def __init__(
+        self, path: Path, text: str, within: tuple[str, ...], outside: bool
+    ) -> None:
+        self.path, self.within, self.outside = path, within, outside
         self.lines = key_lines(text)
         self.problems: list[Problem] = []
 
@@ -248,6 +254,8 @@ class _Reader:
         if not isinstance(table, dict):
             self._wrong(at, f"'{'.'.join(at)}' is no table")
             return Entry(name, self._where(at))
+        if at and not is_plain(name):
+            self._wrong(at, f"{shown(name)} cannot be a name: it is one of files, too")
         options = self._known(at)
         values: dict[str, Value] = {}
         by_verb: dict[str, Values] = {}
@@ -257,8 +265,10 @@ class _Reader:
                 if not isinstance(value, own[key]):
                     kinds = {"str": "a text", "list": "a list", "dict": "a table"}
                     self._wrong(here, f"'{key}' is not {kinds[own[key].__name__]}")
+                elif isinstance(value, str):
+                    self._must_be_inside(here, value)
             elif key in _VERBS and isinstance(value, dict) and (key != SWEEP or not at):
-                known = {one.word: one for one in of_words(*VERBS[key])}
+                known = {x.word: x for x in of_words(*VERBS[key]) if x.word != OUTSIDE}
                 for word, each in value.items():
                     self._value(by_verb.setdefault(key, {}), known, (*here, word), each)
             else:
@@ -301,12 +311,18 @@ class _Reader:
             self._wrong(at, f"unknown key '{word}'", fitting(word, words))
             return
         one = known[word]
+        if word in _ASKED and not self.outside:
+            what = f"{word}: whoever answers there runs code here, so no file says it"
+            self._wrong(at, what, f"--{word} on the command line")
         raw = self._seen_from_here(one, value)
         try:
             one.read(one.of_word(raw))
         except BuildError as error:
             for problem in error.problems:
                 self._wrong(at, f"{word}: {problem.what}", problem.hint)
+        else:
+            if raw is not value:
+                self._must_be_inside(at, value)
         into[word] = Value(raw, self._where(at))
 
     def _seen_from_here(self, one: Option, value: Any) -> Any:
@@ -318,6 +334,19 @@ class _Reader:
 
     def _path(self, text: str) -> str:
         return str(self.path.parent / text)
+
+    def _must_be_inside(self, at: tuple[str, ...], text: str) -> None:
+        """A path: of the file's folder or one within, all links followed; of FRONT+NET
+        both."""
+        folder = self.path.parent
+        parts = _JOINED.split(text) if at[-1] == "file" else [text]
+        if not self.outside and not all(
+            stays_within(folder, folder / part) for part in parts
+        ):
+            word, what = at[-1], f"{shown(text)} leads out of the file's folder"
+            own = "MODEL" if word == "file" else f"--{word}"
+            hint = f"{own} on the command line, or --{OUTSIDE} for all of the file"
+            self._wrong(at, f"{word}: {what}", hint)
 
     def _where(self, at: tuple[str, ...]) -> str:
         return f"{self.path}:{line_of(self.lines, (*self.within, *at))}"

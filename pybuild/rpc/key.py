@@ -10,9 +10,9 @@ import os
 import re
 import secrets
 from dataclasses import field, replace
-from pathlib import Path
 
 from pybuild.errors import UsageError
+from pybuild.files.read import KIB, read_bytes
 from pybuild.records import dataclass
 from pybuild.rpc.frame import Frame, header
 
@@ -64,7 +64,7 @@ def key_in(path: str | os.PathLike[str]) -> Key:
     """
     where = f"{OPTION} {os.fspath(path)}"
     try:
-        text = Path(path).read_text(encoding="ascii")
+        text = read_bytes(path, KIB).decode("ascii")
     except OSError as error:
         raise UsageError(where, f"cannot be read ({error.strerror})") from None
     except ValueError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pybuild.dtype import Array
+from pybuild.files.read import read_bytes
 from pybuild.host.ndarray import NDArray, ndarray
 from pybuild.package.folder import write_file
 from pybuild.params.blob import read_blob, write_blob
@@ -28,4 +29,4 @@ def save_param_dict_to_file(params: Mapping[str, Array], path: str | Path) -> No
 
 def load_param_dict_from_file(path: str | Path) -> dict[str, NDArray]:
     """Errors  BuildError for damaged bytes"""
-    return load_param_dict(Path(path).read_bytes())
+    return load_param_dict(read_bytes(path))

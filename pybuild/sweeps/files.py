@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pybuild.files.read import SAMPLES, read_bytes
 from pybuild.sweeps.job import Job, files_below, key_of
 
 
@@ -21,14 +22,14 @@ def packed(job: Job) -> dict[str, bytes]:
     model = Path(job.path)
     beside = [model, model.with_suffix(".params"), *_external(model)]
     found = {
-        f"0/{path.relative_to(model.parent).as_posix()}": path.read_bytes()
+        f"0/{path.relative_to(model.parent).as_posix()}": read_bytes(path)
         for path in beside
         if path.is_file()
     }
     for number, text in enumerate(job.files, 1):
         top = Path(text)
         for name, file in files_below(top):
-            found[f"{number}/{top.name}/{name}".rstrip("/")] = file.read_bytes()
+            found[f"{number}/{top.name}/{name}".rstrip("/")] = read_bytes(file, SAMPLES)
     return found
 
 

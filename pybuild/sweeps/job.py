@@ -15,6 +15,7 @@ from typing import Any
 
 import pybuild
 from pybuild.errors import BuildError
+from pybuild.files.read import EXTERNAL, opened
 from pybuild.install import boards, crt_include, crt_sources
 from pybuild.records import dataclass
 
@@ -80,8 +81,8 @@ def content_of(path: Path) -> str:
     try:
         for name, file in files_below(path):
             whole.update(f"\0{name}\0{file.stat().st_size}\0".encode())
-            with file.open("rb") as opened:
-                whole.update(hashlib.file_digest(opened, "sha256").digest())
+            with opened(file, EXTERNAL) as open_file:
+                whole.update(hashlib.file_digest(open_file, "sha256").digest())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise BuildError(str(path), f"cannot be read ({reason})") from None

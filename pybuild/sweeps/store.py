@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pybuild.files.parse import parse_json
+from pybuild.files.read import MIB, read_bytes
+from pybuild.files.shape import problems_of
 from pybuild.html.page import SWEEP, page, report_beside, scripts_beside
 from pybuild.package.folder import write_file
 from pybuild.sweeps.build import Made, plain_problems
@@ -17,7 +20,39 @@ from pybuild.sweeps.job import Job
 TABLE, PAGE, BUILDS = "sweep.jsonl", "sweep.html", "builds"
 # of the table and the page: one more whenever a key goes or means something else
 SCHEMA = 1
-_ENTRY = {"key", "figures", "problems", "limit", "report"}
+# the figures of a row of which nothing is known
+NOTHING: dict[str, Any] = dict.fromkeys((
+    "target", "board", "ram", "flash", "code", "instructions", "cycles", "macs",
+    "accuracy", "error", "command",
+))  # fmt: skip
+_NUMBER = {"anyOf": [{"type": "null"}, {"type": "number", "minimum": 0}]}
+_TEXT = {"anyOf": [{"type": "null"}, {"type": "string"}]}
+_TEXTS = ("target", "board", "command")
+_FIGURES: dict[str, Any] = {
+    **{name: _TEXT if name in _TEXTS else _NUMBER for name in NOTHING},
+    "warnings": {"type": "array", "items": {"type": "string"}},
+}
+_PROBLEM = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("where", "what", "hint")},
+    "required": ["where", "what", "hint"],
+    "additionalProperties": False,
+}
+# of a build that an earlier sweep has left, or a stranger
+_ENTRY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "key": {"type": "string"},
+        "figures": {
+            "type": "object", "properties": _FIGURES, "additionalProperties": False,
+        },
+        "problems": {"type": "array", "items": _PROBLEM},
+        "limit": {"type": "boolean"},
+        "report": _TEXT,
+    },
+    "required": ["key", "figures", "problems", "limit", "report"],
+    "additionalProperties": False,
+}  # fmt: skip
 
 
 class Store:
@@ -32,13 +67,14 @@ class Store:
     def entry(self, key: str) -> dict[str, Any] | None:
         """What an earlier sweep has left of a build; None: nothing that can be read."""
         try:
-            text = (self.builds / f"{key}.json").read_text(encoding="utf-8")
-            found = json.loads(text)
+            found = parse_json(read_bytes(self.builds / f"{key}.json", MIB))
         except (OSError, ValueError):
             return None
-        if not isinstance(found, dict) or found.keys() != _ENTRY or found["key"] != key:
+        if problems_of(key, found, _ENTRY) or found["key"] != key:
             return None
         report = found["report"]
+        if report not in (None, f"{BUILDS}/{key}.html"):
+            return None
         there = report is None or (self.folder / report).is_file()
         return found if there else None
 

@@ -17,13 +17,9 @@ from pybuild.sweeps.front import LESS, MORE, front
 from pybuild.sweeps.job import Job
 from pybuild.sweeps.plan import Row, rows_of
 from pybuild.sweeps.run import Given, Processes, Workers, run
-from pybuild.sweeps.store import PAGE, TABLE, Store
+from pybuild.sweeps.store import NOTHING, PAGE, TABLE, Store
 
 _MEASURES = (*LESS, *MORE)
-_NOTHING: dict[str, Any] = dict.fromkeys((
-    "target", "board", "ram", "flash", "code", "instructions", "cycles", "macs",
-    "accuracy", "error", "command",
-))  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,6 +73,7 @@ def sweep(
     workers: int | None = None,
     executor: Executor | None = None,
     scheduler: str | None = None,
+    outside: bool = False,
     progress: Progress = silent,
 ) -> Swept:
     """Builds every combination of values of the [sweeps.NAME] of a project file.
@@ -87,6 +84,7 @@ def sweep(
     workers    processes of this machine; None: one for each processor
     executor   of concurrent.futures, instead; its workers see the same files
     scheduler  "tcp://HOST:8786", a Dask cluster instead; its workers are sent the files
+    outside    paths of the file may lead out of its folder; those of a mapping may
     progress   called with the rows that are there, and all of them
     Errors     BuildError with everything that is wrong before anything is built; what
                goes wrong in one build is told of its row
@@ -97,7 +95,7 @@ def sweep(
     if isinstance(what, Mapping):
         project = project_of(what)
     else:
-        project = read_project(Path(what))
+        project = read_project(Path(what), outside)
     beside = Path(project.where).parent / "build" / "sweep"
     folder = beside if out is None else Path(out)
     rows = rows_of(project)
@@ -150,7 +148,7 @@ def _line(row: Row, entry: Mapping[str, Any] | None) -> dict[str, Any]:
     """A row of the table: the same keys in each."""
     if entry is None:
         raise BuildError(row.job.name, "was not built")
-    facts = {**_NOTHING, "warnings": [], **entry["figures"]}
+    facts = {**NOTHING, "warnings": [], **entry["figures"]}
     return {
         "key": row.job.key, "model": row.job.name, "file": Path(row.job.path).name,
         "options": dict(row.axes), **facts,

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, fitting
+from pybuild.files.names import is_plain
+from pybuild.files.shape import shown
 from pybuild.install import boards
 from pybuild.records import dataclass
 from pybuild.targets.chip import Chip, read_chip
@@ -115,7 +117,7 @@ def _read(folder: Path, reader: Reader) -> Board | None:
         arguments=arguments,
         second=chip.second,
         chip=chip.starter,
-        flash_command=str(own.get("program", "")),
+        flash_command=reader.text_or(own, "program", own_file),
         memories=chip.memories,
     )
 
@@ -128,12 +130,15 @@ def _machine(
         return "", "", ()
     qemu = reader.table(own, "qemu", file)
     system = reader.one_of(qemu, "system", file, SYSTEMS)
-    arguments = tuple(map(str, qemu.get("arguments", [])))
+    arguments = reader.texts(qemu, "arguments", file)
     return system, reader.text(qemu, "machine", file), arguments
 
 
 def _soc_file(folder: Path, name: str, reader: Reader) -> Path | None:
     """The chip's file: beside the board's folder, or one of pybuild's."""
+    if not is_plain(name):
+        reader.wrong(folder / "board.toml", f"'soc' is {shown(name)}, no name")
+        return None
     places = [folder.resolve().parent, boards()]
     for place in places:
         file = place / "soc" / f"{name}.toml"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError
+from pybuild.files.shape import shown
 from pybuild.install import boards
 from pybuild.records import dataclass
 from pybuild.targets.core import CORES, Core
@@ -102,16 +103,16 @@ def read_chip(file: Path, reader: Reader) -> Chip:
         ram=reader.memory(given, "ram", file),
         memories=reader.memories(given, file),
         cores=reader.number(given, "cores", file) if "cores" in given else 1,
-        beside=CORES.get(str(given.get("beside", ""))),
+        beside=CORES.get(reader.text_or(given, "beside", file)),
         second=second,
         starter=starter,
         fpu=fpu,
-        dsp=bool(given.get("dsp", False)),
+        dsp=reader.flag(given, "dsp", file),
         charge=charge,
         volts=volts,
-        image=bool(given.get("image", False)),
-        source=str(given.get("source", "")),
-        note=str(given.get("note", "")),
+        image=reader.flag(given, "image", file),
+        source=reader.text_or(given, "source", file),
+        note=reader.text_or(given, "note", file),
         wait_states=_wait_states(given, file, reader),
         stated=_stated(given),
         compared=_compared(given, file, reader),
@@ -140,7 +141,7 @@ def _compared(
         held = facts if isinstance(facts, list) else [facts]
         for fact in held:
             if fact not in stated:
-                reader.wrong(file, f"'compared' names {fact!r}, which is not here")
+                reader.wrong(file, f"'compared' names {shown(fact)}, which is not here")
         found[text] = tuple(map(str, held))
     return found
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from pybuild.errors import Problem
+from pybuild.files.parse import Unreadable, parse_toml
+from pybuild.files.read import WRITTEN, read_text
+from pybuild.files.shape import shown
 from pybuild.records import dataclass
 
-_SIZE = re.compile(r"(\d+)([KM]?)")
+_SIZE = re.compile(r"([0-9]{1,12})([KM]?)")
 _SCALE = {"": 1, "K": 1024, "M": 1024**2}
 # how some numbers are written
 _WRITTEN = {"hz": "of Hertz, such as 12_500_000"}
@@ -32,10 +35,14 @@ class Reader:
 
     def toml(self, file: Path) -> dict[str, Any]:
         try:
-            return tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            self.wrong(file, f"cannot be read: {error}")
-            return {}
+            return parse_toml(read_text(file, WRITTEN))
+        except OSError as error:
+            self.wrong(file, f"cannot be read: {error.strerror}")
+        except UnicodeDecodeError:
+            self.wrong(file, "is no text in UTF-8")
+        except Unreadable as error:
+            self.wrong(file, f"cannot be read: {error.what}")
+        return {}
 
     def wrong(self, file: Path, what: str, hint: str = "") -> None:
         self.problems.append(Problem(str(file), what, hint))
@@ -53,7 +60,7 @@ class Reader:
         value = table.get(key)
         if value not in known:
             hint = f"one of {', '.join(known)}"
-            self.wrong(file, f"'{key}' is {value!r}", hint)
+            self.wrong(file, f"'{key}' is {shown(value)}", hint)
         return str(value)
 
     def number(self, table: dict[str, Any], key: str, file: Path) -> int:
@@ -65,10 +72,30 @@ class Reader:
 
     def real(self, table: dict[str, Any], key: str, file: Path) -> float:
         value = table.get(key)
-        if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+        known = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is None or not known or not 0 <= value < math.inf:
             self.wrong(file, f"'{key}' must be a number")
             return 0.0
         return float(value)
+
+    def text_or(self, table: dict[str, Any], key: str, file: Path) -> str:
+        """ "": it is not there"""
+        return self.text(table, key, file) if key in table else ""
+
+    def flag(self, table: dict[str, Any], key: str, file: Path) -> bool:
+        """False: it is not there"""
+        value = table.get(key, False)
+        if not isinstance(value, bool):
+            self.wrong(file, f"'{key}' must be true or false")
+        return value is True
+
+    def texts(self, table: dict[str, Any], key: str, file: Path) -> tuple[str, ...]:
+        """(): it is not there"""
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(t, str) for t in value):
+            self.wrong(file, f"'{key}' must be a list of texts")
+            return ()
+        return tuple(value)
 
     def table(self, table: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
         value = table.get(key)

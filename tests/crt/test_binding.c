@@ -115,7 +115,11 @@ static void test_arrays(void)
     EXPECT(crt_graph_bind_input_array(&one.g, 0, NULL) == CRT_ERR_NULL);
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_ERR_NULL);
     EXPECT(crt_array_check(&array, NULL) == CRT_ERR_NULL);
+    array.dims = dims;
+    EXPECT(crt_array_check(&array, &affine_tensors[0]) == CRT_ERR_NULL);
     array.data = x_bytes;
+    EXPECT(crt_array_check(&array, NULL) == CRT_ERR_NULL);
+    array.dims = NULL;
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_ERR_NULL);
     array.dims = dims;
     EXPECT(crt_graph_bind_input_array(&one.g, 1, &array) == CRT_ERR_INDEX);

@@ -305,6 +305,7 @@ static void test_create(void)
     while (call(CRT_RPC_CREATE, 0, 0, 0, 0) >= 0)
         made++;
     EXPECT(made == 4);
+    EXPECT(call(CRT_RPC_ALLOCATE, 0xffffffffu, 0, 0, 0) == CRT_ERR_MEMORY);
     config.memory_bytes /= 2; /* what lies behind it stays there */
     EXPECT(call(CRT_RPC_CREATE, 0, 0, 0, 0) == CRT_ERR_MEMORY);
     old.abi = CRT_ABI;

@@ -118,8 +118,10 @@ static void test_waits_are_few(void)
 static void test_devices_are_checked(void)
 {
     static uint8_t empty[IMAGE_BYTES] __attribute__((aligned(16)));
+    static const uint8_t cpu[8] = {0};
     struct crt_device other[4];
     struct crt_params none;
+    struct crt_model near;
     struct crt_graph g;
     struct crt_graph never;
 
@@ -131,6 +133,11 @@ static void test_devices_are_checked(void)
     EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_DEVICE);
     EXPECT(crt_graph_set_input(&g, 1, d, N) == CRT_ERR_DEVICE);
     EXPECT(crt_graph_bind_parameter(&g, 0, w, N) == CRT_ERR_DEVICE);
+    near = model; /* whose parameters the CPU could reach alone */
+    near.region_devices = cpu;
+    g.model = &near;
+    EXPECT(crt_graph_bind_parameter(&g, 0, w, N) == CRT_ERR_DEVICE);
+    g.model = &model;
     EXPECT(crt_graph_load_params(&g, &none) == CRT_ERR_DEVICE);
     EXPECT(crt_graph_share_params(&g, &g, NULL) == CRT_ERR_DEVICE);
     EXPECT(crt_graph_share_parameter(&g, 0, &g, 0) == CRT_ERR_DEVICE);

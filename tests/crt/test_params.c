@@ -6,6 +6,7 @@
 #include "crt/unpack.h"
 #include "expect.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { TOTAL = 240, ENTRY_A = 40, ENTRY_B = 80, ENTRY_C = 120, ALIGN = 16 };
@@ -170,6 +171,10 @@ static const struct damage damages[] = {
     {ENTRY_A + 24, 4, 49, CRT_ERR_FORMAT},
     {ENTRY_A + 24, 4, 5, CRT_ERR_FORMAT}, /* stored, but not packed */
     {ENTRY_C + 8, 4, 241, CRT_ERR_FORMAT},
+    /* of what is arranged otherwise, so that its size proves nothing */
+    {ENTRY_C + 4, 2, 2, CRT_ERR_FORMAT},  /* NUL in a name, and behind it */
+    {ENTRY_C + 6, 1, 0, CRT_ERR_FORMAT},  /* no type */
+    {ENTRY_C + 8, 4, 181, CRT_ERR_FORMAT} /* dims not aligned */
 };
 
 /* @req crt_params_verify:CRT_ERR_VERSION */
@@ -350,6 +355,42 @@ static void test_unpacked_bytes_are_no_overflow(void)
     }
 }
 
+/* An image of no entries or one, that ends where its memory ends. */
+static void test_headers_alone(void)
+{
+    struct crt_params p;
+    uint8_t *image_only;
+
+    make();
+    put(12, 4, 40);
+    put(16, 4, 0);
+    put(4, 4, crt_crc32(0, bytes + 8, 32));
+    EXPECT(crt_params_verify(&p, bytes, 40) == CRT_OK);
+    EXPECT(crt_params_unpack_all(&p, NULL, 0, NULL, NULL) == CRT_ERR_NULL);
+    put(10, 2, 12); /* an address of 16 has none of its bits, but 8 and 4 */
+    put(4, 4, crt_crc32(0, bytes + 8, 32));
+    EXPECT(crt_params_verify(&p, bytes, 40) == CRT_ERR_FORMAT);
+    make(); /* negative, of what may have any size */
+    put(ENTRY_C + 7, 1, 1);
+    put(180, 4, 0x80000000u);
+    seal();
+    EXPECT(crt_params_verify(&p, bytes, TOTAL) == CRT_ERR_FORMAT);
+    make(); /* so many entries that 40 * count is 24 in 32 bits */
+    put(12, 4, 80);
+    put(16, 4, 107374183u);
+    entry(40, 72, 1, CRT_INT8, 0, 72);
+    payload(40, 0, CRT_CODEC_NONE, 64, 1, 1);
+    put(72, 8, 'a');
+    put(4, 4, crt_crc32(0, bytes + 8, 72));
+    image_only = (uint8_t *)malloc(80);
+    EXPECT(image_only != NULL);
+    if (image_only != NULL) {
+        memcpy(image_only, bytes, 80);
+        EXPECT(crt_params_verify(&p, image_only, 80) == CRT_ERR_FORMAT);
+    }
+    free(image_only);
+}
+
 /* A block, its length, and how many bytes it makes; -1: it is damaged. */
 struct block {
     uint8_t bytes[32];
@@ -378,7 +419,25 @@ static const struct block blocks[] = {
     {{0x1f, 1, 1, 0}, 4, -300},      /* no rest of the length */
     {{0x10, 1, 1, 0}, 4, -5},        /* no last literals */
     {{0x10, 1}, 2, -2},              /* 1 byte of 2 */
+    {{0x10, 1, 0, 0, 0x10, 2}, 6, -6}, /* distance 0, all else is right */
+    {{0xf0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7}, 18, -8},
 };
+
+/* The same in memory of just these sizes: a sanitizer sees one byte more. */
+static int unpacked_alone(const struct block *b, size_t bytes)
+{
+    uint8_t *from = (uint8_t *)malloc(b->length + (b->length == 0));
+    uint8_t *to = (uint8_t *)malloc(bytes + (bytes == 0));
+    int error = CRT_ERR_NULL;
+
+    if (from != NULL && to != NULL) {
+        memcpy(from, b->bytes, b->length);
+        error = crt_lz4_unpack(from, b->length, to, (uint32_t)bytes);
+    }
+    free(from);
+    free(to);
+    return error;
+}
 
 static void test_lz4(void)
 {
@@ -394,6 +453,8 @@ static void test_lz4(void)
         EXPECT(crt_lz4_unpack(b->bytes, b->length, to, (uint32_t)n) ==
                (b->makes < 0 ? CRT_ERR_UNPACK : CRT_OK));
         EXPECT(to[n] == 0xa5);
+        EXPECT(unpacked_alone(b, (size_t)n) ==
+               (b->makes < 0 ? CRT_ERR_UNPACK : CRT_OK));
     }
     EXPECT(crt_lz4_unpack(blocks[3].bytes, 12, to, 296) == CRT_OK);
     for (n = 0; n < 291; n++)
@@ -414,6 +475,7 @@ int main(void)
     test_unpack();
     test_unpack_all();
     test_unpacked_bytes_are_no_overflow();
+    test_headers_alone();
     test_lz4();
     return failures != 0;
 }

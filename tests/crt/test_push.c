@@ -190,6 +190,7 @@ static void test_push_and_bind_do_not_mix(void)
 /* @req crt_graph_rows_wanted:Errors, crt_graph_rows_left:Errors */
 static void test_push_checks(void)
 {
+    const void *nothing[2] = {NULL, NULL};
     static const struct crt_link more[] = {{0, 0, 0, 0, 0, 0, 0},
                                            {2, 1, 1, 2, ROWS, 1, 0},
                                            {2, 1, 1, 9, ROWS, 1, 0},
@@ -217,6 +218,7 @@ static void test_push_checks(void)
     EXPECT(crt_graph_rows_wanted(&g, 0) == ROWS);
     m.links = push_links;
     EXPECT(crt_graph_push_inputs(&none, push_pointers, NULL) == CRT_ERR_NULL);
+    EXPECT(crt_graph_push_inputs(&none, push_pointers, nothing) == CRT_ERR_NULL);
     EXPECT(crt_graph_push_inputs(&g, push_pointers, NULL) == CRT_ERR_NULL);
     own[1].args = seven; /* another task than that of an input */
     EXPECT(crt_graph_rows_left(&g, 0) == CRT_ERR_PUSHED);

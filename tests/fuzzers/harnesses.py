@@ -21,6 +21,8 @@ from pathlib import Path
 import numpy as np
 
 import pybuild
+from pybuild.errors import BuildError
+from pybuild.files.write import leads_out
 from pybuild.front.file import read_front
 from pybuild.frontends import graphjson
 from pybuild.params.blob import read_blob, write_blob
@@ -198,6 +200,77 @@ def _front_seeds() -> list[bytes]:
     return [*(b"\0" + one for one in texts), *(b"\1" + one for one in as_json)]
 
 
+# ---- trees of strangers -----------------------------------------------------------
+
+
+def _tree_with(name: str, data: bytes) -> Path:
+    folder = _folder() / "tree"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+    return folder
+
+
+def _read_report(data: bytes) -> None:
+    """As what is drawn, and as what a tree is made again of, but for the building."""
+    from pybuild.cli.report import report_of_folder
+    from pybuild.rebuild import facts_of
+
+    folder = _tree_with("report.json", data)
+    with contextlib.suppress(BuildError):
+        report_of_folder(folder)
+    facts_of(folder)
+
+
+@functools.cache
+def _report_seeds() -> list[bytes]:
+    from tests.attacks.damaged import recipe, report
+
+    short = json.dumps(report(), separators=(",", ":"))
+    return [json.dumps(recipe()).encode(), short.encode()]
+
+
+def _read_list(data: bytes) -> None:
+    from pybuild.package.folder import list_of
+
+    folder = _tree_with("crt/files.sha256", data)
+    for name in list_of(folder):
+        assert not leads_out(folder, name)
+
+
+def _list_seeds() -> list[bytes]:
+    line = f"{'0' * 64}  crt/src/run.c\n"
+    return [line.encode(), (line + line.replace("run.c", "x")).encode()]
+
+
+def _read_entry(data: bytes) -> None:
+    """What a sweep left of a build; of others it knows nothing, and refuses none."""
+    from pybuild.sweeps.store import BUILDS, Store
+
+    folder = _tree_with(f"{BUILDS}/k.json", data)
+    if Store(folder).entry("k") is None:
+        raise BuildError("k", "is no build")
+
+
+def _entry_seeds() -> list[bytes]:
+    from tests.attacks.damaged import ENTRY
+
+    return [json.dumps(ENTRY).encode()]
+
+
+def _read_board(data: bytes) -> None:
+    """A chip and a board, with a NUL between."""
+    from tests.attacks.damaged import load_board
+
+    chip, _, board = data.partition(b"\0")
+    load_board(_folder() / "board", board, chip)
+
+
+def _board_seeds() -> list[bytes]:
+    from tests.attacks.damaged import BOARD, CHIP, as_toml
+
+    return [as_toml(CHIP) + b"\0" + as_toml(BOARD)]
+
+
 READERS = {
     "tflite": PythonReader(
         _load, lambda: _files("*.tflite"), ("pybuild/frontends/tflite/*",),
@@ -220,5 +293,18 @@ READERS = {
         _read_project, _project_seeds,
         ("pybuild/project/read.py", "pybuild/project/lines.py"),
     ),
-    "front": PythonReader(_read_front, _front_seeds, ("pybuild/front/file.py",)),
+    "front": PythonReader(
+        _read_front, _front_seeds, ("pybuild/front/file.py", "pybuild/front/typed.py")
+    ),
+    "report": PythonReader(
+        _read_report, _report_seeds,
+        ("pybuild/package/recipe_shape.py", "pybuild/files/shape.py"),
+    ),
+    "sha256": PythonReader(_read_list, _list_seeds, ("pybuild/package/folder.py",)),
+    "sweep": PythonReader(_read_entry, _entry_seeds, ("pybuild/sweeps/store.py",)),
+    "board": PythonReader(
+        _read_board, _board_seeds,
+        ("pybuild/targets/board.py", "pybuild/targets/chip.py",
+         "pybuild/targets/facts.py"),
+    ),
 }  # fmt: skip

@@ -131,7 +131,7 @@ models = ["a", "b"]
 exclusive = "a,b"
 plan = "whole"
 """)
-    facts = crt(capsys, "build", "--project", "sub/crt.toml")
+    facts = crt(capsys, "build", "--project", "sub/crt.toml", "--outside")
     assert facts["exclusive"] == [["a", "b"]]
     second = facts["models"][1]
     assert second["quantisation"]["samples"] > 0

@@ -20,7 +20,7 @@ from pybuild.boards.firmware.stack import stack_chain
 from pybuild.boards.firmware.too_large import overflows, too_large
 from pybuild.bounds.stack import Chain
 from pybuild.emit.content import Content, pieces
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Lines
 from pybuild.install import boards, called, crt_include, crt_sources, temporary_folder
 from pybuild.records import dataclass
 from pybuild.targets.board import Board
@@ -356,4 +356,5 @@ class _Builder:
             if over:
                 raise too_large(self.library, self.board, over, stack)
             what = f"cannot build for {self.board.name}: {done.stderr.strip()}"
+            what = Lines(what)
             raise BuildError(str(self.toolchain), what)

@@ -13,7 +13,7 @@ from pathlib import Path
 from pybuild.boards.firmware.build import Firmware
 from pybuild.boards.firmware.worst import Trace
 from pybuild.boards.simulators.timings import TIMINGS, costs
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Lines
 from pybuild.install import SHARED_FLAGS, boards, called, host_compiler, made_once
 from pybuild.records import dataclass
 
@@ -161,4 +161,5 @@ def _compile(command: tuple[str, ...]) -> None:
     flags = ("-std=c99", "-O2", *SHARED_FLAGS, *_UNDEFINED.get(sys.platform, ()))
     done = called([*command, *flags])
     if done.returncode != 0:
-        raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")
+        said = Lines(f"cannot compile: {done.stderr.strip()}")
+        raise BuildError(command[0], said)

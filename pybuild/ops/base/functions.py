@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, Problem
+from pybuild.files.read import read_text
 from pybuild.ir.graph import Attr, Node
 from pybuild.ir.loop import Func
 from pybuild.ir.loop_verify import verify
@@ -157,7 +158,7 @@ def _source(where: str, source: str | Path, symbol: str) -> tuple[str, str]:
         return source, f"{symbol}.c" if source else ""
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8"
         hint = "source= is the path of a C file, or its text with line ends"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybuild.errors import BuildError, Problem
+from pybuild.files.read import EXTERNAL, opened
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -52,7 +53,7 @@ class Beside:
         length = int(facts.get("length", size - offset))
         if min(offset, length) < 0 or offset + length > size:
             raise ValueError
-        with path.open("rb") as file:
+        with opened(path, EXTERNAL) as file:
             file.seek(offset)
             return file.read(length)
 
