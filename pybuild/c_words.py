@@ -19,7 +19,7 @@ _MACROS = (
     # of compilers, by -std=gnu11
     "alpha arm hppa hpux i386 linux m68k mc68000 mips riscv sgi sparc sun ultrix unix "
     "vax "
-    # of headers, as -D_GNU_SOURCE has them: of newlib 3.3 and 4.5, picolibc 1.8, avr-libc
+    # of headers, with -D_GNU_SOURCE: of newlib 3.3, 4.5, picolibc 1.8, avr-libc
     "assert basename complex direct errno fd_set fds_bits imaginary main "
     "math_errhandling no_argument noreturn null offsetof optional_argument physadr "
     "quad required_argument signgam st_atime st_ctime st_mtime stderr stdin stdout "
