@@ -213,7 +213,8 @@ def _not_avoided(found: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     "compiler",
     [
-        "gcc -std=gnu11", "gcc -std=gnu11 -m32 -ffreestanding", "g++ -std=gnu++17 -xc++",
+        "gcc -std=gnu11", "gcc -std=gnu11 -m32 -ffreestanding",
+        "g++ -std=gnu++17 -xc++",
         "clang -std=gnu11", "arm-none-eabi-gcc -std=gnu11",
         "riscv64-unknown-elf-gcc -std=gnu11 -ffreestanding", "avr-gcc -std=gnu11",
     ],
