@@ -19,9 +19,28 @@ _MACROS = (
     # of compilers, by -std=gnu11
     "alpha arm hppa hpux i386 linux m68k mc68000 mips riscv sgi sparc sun ultrix unix "
     "vax "
-    # of headers
-    "assert complex errno fd_set imaginary main math_errhandling noreturn null "
-    "offsetof physadr quad signgam stderr stdin stdout strtodf tzname unreachable"
+    # of headers, with -D_GNU_SOURCE: of newlib 3.3, 4.5, picolibc 1.8, avr-libc
+    "assert basename complex direct errno fd_set fds_bits imaginary main "
+    "math_errhandling no_argument noreturn null offsetof optional_argument physadr "
+    "quad required_argument signgam st_atime st_ctime st_mtime stderr stdin stdout "
+    "strtodf tzname unreachable "
+    # and of glibc 2.36 and 2.41 and of musl, without those of protocols
+    "alloca d_fileno h_addr h_errno ifa_broadaddr ifa_dstaddr ifc_buf ifc_req ifr_addr "
+    "ifr_bandwidth ifr_broadaddr ifr_data ifr_dstaddr ifr_flags ifr_hwaddr ifr_ifindex "
+    "ifr_map ifr_metric ifr_mtu ifr_name ifr_netmask ifr_newname ifr_qlen ifr_slave "
+    "loff_t s6_addr s6_addr16 s6_addr32 sa_handler sa_sigaction sched_priority setjmp "
+    "si_addr si_addr_lsb si_arch si_band si_call_addr si_fd si_int si_lower si_overrun "
+    "si_pid si_pkey si_ptr si_status si_stime si_syscall si_timerid si_uid si_upper "
+    "si_utime si_value sigev_notify_attributes sigev_notify_function "
+    "sigev_notify_thread_id ut_addr ut_name ut_time ut_xtime "
+    # of avr-libc 2.0 and of clang's stdatomic.h
+    "acosf asinf atan2f atanf cbrtf ceilf copysignf cosf coshf expf fabsf fdimf floorf "
+    "fmaf fmaxf fminf fmodf frexpf hypotf isfinitef isinff isnanf ldexpf log10f logf "
+    "lrintf lroundf powf roundf signbitf sinf sinhf squaref tanf tanhf truncf "
+    "atomic_compare_exchange_strong_explicit atomic_compare_exchange_weak_explicit "
+    "atomic_exchange_explicit atomic_fetch_add_explicit atomic_fetch_and_explicit "
+    "atomic_fetch_or_explicit atomic_fetch_sub_explicit atomic_fetch_xor_explicit "
+    "atomic_init atomic_load_explicit atomic_store_explicit"
 )
 _LIBRARY = (
     "abort abs acos acosh aligned_alloc asctime asin asinh atan atan2 atanh atexit "

@@ -4,6 +4,7 @@ HTML and as man pages. `build.py [FOLDER]`; a warning of any tool is an error.
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -99,6 +100,20 @@ def doxygen() -> None:
     facts |= {"python": sys.executable, "filter": HERE / "comments.py"}
     (out / "Doxyfile").write_text(DOXYFILE.format(**facts))
     subprocess.run(["doxygen", out / "Doxyfile"], check=True)
+    name_enums(out / "xml")
+
+
+_NAMELESS = re.compile(r'(<memberdef kind="enum"[^>]*>\s*<type></type>\s*<name>)(?=<)')
+
+
+def name_enums(xml: Path) -> None:
+    """Enums without a tag as @0, @1 ...: Doxygen before 1.9.5 says that, later ones
+    nothing, which no declaration can be made of."""
+    count = itertools.count()
+    for page in sorted(xml.glob("*.xml")):
+        text = page.read_text(encoding="utf-8")
+        named = _NAMELESS.sub(lambda found: f"{found[1]}@{next(count)}", text)
+        page.write_text(named, encoding="utf-8")
 
 
 def sphinx(builder: str, out: Path) -> int:

@@ -250,7 +250,9 @@ def error_codes() -> str:
     text += title("Python", "-")
     for name in ("BuildError", "LimitError", "BuildWarning"):
         text += f"* :py:class:`pybuild.{name}`: "
-        text += plain(str(getattr(pybuild, name).__doc__).split("\n\n")[0]) + "\n"
+        said = str(getattr(pybuild, name).__doc__).split("\n\n")[0]
+        # one line: from 3.13 on Python takes the indentation away
+        text += plain(" ".join(said.split())) + "\n"
     return text
 
 

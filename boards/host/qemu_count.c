@@ -1,6 +1,6 @@
 /* qemu_count.c: counts instructions by step in QEMU, as a TCG plugin.
- * Source: QEMU's plugin API, version 1; declared here, so that no header of
- * QEMU is needed. */
+ * Source: QEMU's plugin API, versions 0 to 7; declared here, so that no header
+ * of QEMU is needed. Up to 6 what is used of it is the same. */
 #include "count.h"
 
 #include <stdio.h>
@@ -11,13 +11,23 @@ typedef uint64_t plugin_id;
 struct qemu_info;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
-typedef void on_block(plugin_id id, struct qemu_plugin_tb *block);
 typedef void on_exec(unsigned int cpu, void *user);
 typedef void on_read(unsigned int cpu, uint32_t info, uint64_t at, void *user);
-typedef void on_end(plugin_id id, void *user);
 enum { NO_REGISTERS = 0, READS_AND_WRITES = 3 };
 
+#ifndef QEMU_API
+#error "QEMU_API: the version of the plugin API of the QEMU that loads it"
+#endif
+#if QEMU_API < 7
+typedef void on_block(plugin_id id, struct qemu_plugin_tb *block);
+typedef void on_end(plugin_id id, void *user);
 extern void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, on_block *f);
+#else
+typedef void on_block(struct qemu_plugin_tb *block, void *user);
+typedef void on_end(void *user);
+extern void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, on_block *f,
+                                                  void *user);
+#endif
 extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block,
                                                  on_exec *f, int flags,
                                                  void *user);
@@ -32,7 +42,7 @@ extern struct qemu_plugin_insn *
 qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t index);
 
 extern int qemu_plugin_version;
-int qemu_plugin_version = 1;
+int qemu_plugin_version = QEMU_API;
 int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv);
 
@@ -70,12 +80,11 @@ static uint64_t bytes_of(const struct qemu_plugin_tb *tb,
     return last - block->address + (wide ? 4u : 2u);
 }
 
-static void translated(plugin_id id, struct qemu_plugin_tb *tb)
+static void watch(struct qemu_plugin_tb *tb)
 {
     struct block *block = malloc(sizeof *block); /* as long as QEMU lives */
     size_t i;
 
-    (void)id;
     if (block == NULL)
         abort();
     block->address = qemu_plugin_tb_vaddr(tb);
@@ -91,14 +100,12 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
                                          READS_AND_WRITES, NULL);
 }
 
-static void finished(plugin_id id, void *user)
+static void write_counts(void)
 {
     FILE *out = fopen(out_file, "w");
     uint64_t i;
     uint64_t k;
 
-    (void)id;
-    (void)user;
     if (out == NULL)
         return;
     fprintf(out, "%llu\n", (unsigned long long)count.core[0].time);
@@ -115,6 +122,43 @@ static void finished(plugin_id id, void *user)
     fclose(out);
 }
 
+#if QEMU_API < 7
+static void translated(plugin_id id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    watch(tb);
+}
+
+static void finished(plugin_id id, void *user)
+{
+    (void)id;
+    (void)user;
+    write_counts();
+}
+#else
+static void translated(struct qemu_plugin_tb *tb, void *user)
+{
+    (void)user;
+    watch(tb);
+}
+
+static void finished(void *user)
+{
+    (void)user;
+    write_counts();
+}
+#endif
+
+static void begin(plugin_id id)
+{
+#if QEMU_API < 7
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+#else
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated, NULL);
+#endif
+    qemu_plugin_register_atexit_cb(id, finished, NULL);
+}
+
 static void read_costs(void)
 {
     FILE *in = fopen(costs_file, "rb");
@@ -129,7 +173,8 @@ static void read_costs(void)
 }
 
 /* Arguments: NAME=NUMBER for the first eleven fields of struct count, and for
- * the last three of struct costs. */
+ * the last three of struct costs. None: whether it can be loaded is asked, and
+ * QEMU ends. */
 int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv)
 {
@@ -147,6 +192,11 @@ int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
     int i;
 
     (void)info;
+    if (argc == 0) {
+        puts("counts");
+        fflush(stdout);
+        _Exit(0);
+    }
     for (i = 0; i < argc; i++) {
         for (f = 0; f < sizeof names / sizeof names[0]; f++) {
             const size_t n = strlen(names[f]);
@@ -159,7 +209,6 @@ int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
         return -1;
     if (costs.bytes > 0)
         read_costs();
-    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-    qemu_plugin_register_atexit_cb(id, finished, NULL);
+    begin(id);
     return 0;
 }

@@ -94,6 +94,8 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
                    void **base, uint32_t *fresh,
                    const struct crt_region *regions, uint32_t count)
 {
+    void **slot = base;
+    uint32_t homes;
     uint32_t end;
     uint32_t i;
     int error;
@@ -122,18 +124,17 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
     g->hook = NULL;
 #endif
     for (i = 0; i < count; i++) {
-        base[i] = regions[i].ptr;
+        *slot = regions[i].ptr;
+        slot++;
     }
-    end = crt_first_parameter(model);
-    for (i = 0; i < end; i++) {
-        *crt_slot(g, i) = crt_home(g, &model->tensors[i]);
-    }
-    end += 2u * model->parameter_count;
+    homes = crt_first_parameter(model);
+    end = homes + 2u * model->parameter_count;
     if (model->accelerator != NULL) {
         end++; /* the device table */
     }
-    for (; i < end; i++) {
-        *crt_slot(g, i) = NULL;
+    for (i = 0; i < end; i++) {
+        *slot = i < homes ? crt_home(g, &model->tensors[i]) : NULL;
+        slot++;
     }
     return crt_graph_reset(g);
 }
@@ -326,9 +327,8 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
     if (error != CRT_OK) {
         return error;
     }
-    home = crt_place(g, tensor);
-    *crt_slot(g, index) = home;
-    (void)give(g, index);
+    *crt_slot(g, index) = crt_place(g, tensor);
+    home = give(g, index);
     error = crt_fill(g, tensor, home, data);
     if (error != CRT_OK) {
         crt_take_back(g, index);

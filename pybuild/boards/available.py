@@ -1,7 +1,11 @@
-"""What this machine has to build for each board and to run it, and what it lacks."""
+"""What this machine has to build for each board and to run it, and what it lacks.
+
+Whether QEMU counts is found by starting it.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 from pybuild.boards.device import missing_simulator
@@ -22,7 +26,8 @@ def _facts(board: Board) -> dict[str, Any]:
     arch, chip = board.core.arch, board.facts
     kind = simulation(board)
     tools = [t for t in (find_toolchain(kind, arch) for kind in NAMES) if t]
-    machines = [s for s in (find_qemu(board), find_unicorn(board)) if s]
+    qemu, unicorn = find_qemu(board), find_unicorn(board)
+    machines = [s for s in (qemu, unicorn) if s]
     missing = []
     if not tools:
         missing.append(f"a compiler: {missing_compilers(arch)}")
@@ -31,9 +36,15 @@ def _facts(board: Board) -> dict[str, Any]:
     elif not machines:
         hints = [missing_simulator(s, board) for s in ("qemu", "unicorn")]
         missing.append(f"a simulator: {' or '.join(filter(None, hints))}")
-    elif board.second is not None and find_qemu(board) is None:
+    elif board.second is not None and qemu is None:
         hint = missing_simulator("qemu", board, both=True)
         missing.append(f"a simulator of both cores: {hint}")
+    if machines and importlib.util.find_spec("elftools") is None:
+        missing.append("a reader of programs: pip install pyelftools")
+    why = qemu.cannot_count if qemu else ""
+    if why and not unicorn:
+        other = missing_simulator("unicorn", board)
+        missing.append(f"a simulator that counts: {other or 'another QEMU'}")
     return {
         "name": board.name,
         "title": board.title,
@@ -52,5 +63,7 @@ def _facts(board: Board) -> dict[str, Any]:
         "program": board.flash_command,
         "toolchains": [{"name": t.name, "version": t.version} for t in tools],
         "simulators": [machine.name for machine in machines],
+        "counts": [m.name for m in machines if not (m is qemu and why)],
+        "why": why and f"{qemu.name if qemu else ''} cannot count: {why}",
         "missing": missing,
     }

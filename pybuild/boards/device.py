@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,7 @@ SIMULATORS = ("qemu", "unicorn")
 class Device:
     """core: whose code is built; the board's own, or one whose code it runs.
     optimise: size, ram, balanced or speed; the compiler's level.
+    note: why another simulator was taken than usual; "" for the usual one.
     """
 
     board: Board
@@ -40,6 +40,7 @@ class Device:
     toolchain: Toolchain
     simulator: Simulator
     optimise: str = "balanced"
+    note: str = ""
 
     def to_json(self) -> dict[str, object]:
         """What every result says of where it was found."""
@@ -49,6 +50,7 @@ class Device:
             "cpu": self.core.name,
             "toolchain": tools,
             "simulator": self.simulator.name,
+            "note": self.note,
         }
 
 
@@ -69,24 +71,34 @@ def open_device(
     board = load_board(name)
     chosen = core_named(core) if core else board.core
     machine = choose_simulator(board, simulator, both)
+    note = _instead(board, machine) if simulator == "auto" else ""
     board = (in_unicorn if isinstance(machine, Unicorn) else in_qemu)(board)
-    return Device(board, chosen, choose_toolchain(toolchain, chosen), machine, optimise)
+    compiler = choose_toolchain(toolchain, chosen)
+    return Device(board, chosen, compiler, machine, optimise, note)
+
+
+def _instead(board: Board, machine: Simulator) -> str:
+    """Says that QEMU, which has the whole board, was not taken, and why."""
+    usual = find_qemu(board) if board.machine else None
+    if usual is None or not isinstance(machine, Unicorn):
+        return ""
+    return f"{usual.name} cannot count ({usual.cannot_count}): {machine.name} runs it"
 
 
 def choose_simulator(
     board: Board, wanted: str = "auto", both: bool = False
 ) -> Simulator:
-    """The simulator `wanted`, or for "auto" the first that has this board.
+    """The simulator `wanted`; for "auto" the first that has this board and counts.
 
     both    its second core, too, if there is one
     Errors  BuildError that says what to install
     """
     both = both and board.second is not None
     qemu, unicorn = find_qemu(board), None if both else find_unicorn(board)
-    # Unicorn has memories where the chip has them. Of QEMU on Windows nothing is
-    # counted: it takes no functions of a plugin
-    by_core = sys.platform == "win32" or not board.machine
-    first = unicorn or qemu if by_core else qemu or unicorn
+    first = qemu or unicorn
+    # Unicorn has memories where the chip has them
+    if unicorn and qemu and (not board.machine or qemu.cannot_count):
+        first = unicorn
     found = {"qemu": qemu, "unicorn": unicorn, "auto": first}[wanted]
     if found is not None:
         return found

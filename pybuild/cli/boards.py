@@ -6,6 +6,7 @@ Options, files in and out, tables; what a board does is pybuild.boards'.
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,7 +105,9 @@ def must_be_here(args: argparse.Namespace) -> None:
         if asked not in (None, "auto"):
             what = f"--{option} {asked} has no meaning on a board{why}"
             raise BuildError("--on", what, instead)
-    _device(args)
+    note = _device(args).note
+    if note:
+        print(f"note: {note}", file=sys.stderr, flush=True)
 
 
 # ---- verbs --------------------------------------------------------------------
@@ -119,6 +122,8 @@ def boards(args: argparse.Namespace) -> Outcome:
     facts = board_facts(args.board)
     if not args.json:
         _show([_row(one) for one in facts])
+        for why in sorted({one["why"] for one in facts if one["why"]}):
+            print(why)
     return OK, {"boards": facts}
 
 
@@ -141,10 +146,14 @@ def _show(rows: list[list[str]]) -> None:
 
 def _row(one: Mapping[str, Any]) -> list[str]:
     tools = ", ".join(tool["name"] for tool in one["toolchains"]) or "none"
-    machines = ", ".join(one["simulators"]) or "none"
+    counting = set(one["counts"])
+    machines = ", ".join(
+        name if name in counting else f"{name} (does not count)"
+        for name in one["simulators"]
+    )
     missing = "; ".join(one["missing"]) or "nothing"
     sizes = [f"{one[key] // 1024:,}K" for key in ("flash", "ram")]
-    return [one["name"], one["cpu"], *sizes, tools, machines, missing]
+    return [one["name"], one["cpu"], *sizes, tools, machines or "none", missing]
 
 
 def _export(args: argparse.Namespace) -> Outcome:

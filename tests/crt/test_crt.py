@@ -29,7 +29,9 @@ HERE = Path(__file__).resolve().parent
 INCLUDES = ("-I", INCLUDE, "-I", HERE)
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 TRAP = ("-g", "-fsanitize=undefined", "-fsanitize-trap=undefined")
-TEXT_LIMIT = 2048  # bytes, Cortex-M4 -Os, without memcpy; users are promised 2048
+# bytes, Cortex-M4 -Os by arm-none-eabi-gcc 12.2 (2,024) and 14.2 (2,044), without
+# memcpy; users are promised 2048
+TEXT_LIMIT = 2048
 PROGRAMS = (
     "test_graph.c",
     "test_params.c",

@@ -78,7 +78,14 @@ def findings(
     options  of cppcheck; without -D it reads each file in up to 12 configurations
     Errors   RuntimeError where the checker itself fails
     """
-    command = ["cppcheck", "-q", "--addon=misra", "--std=c99", *options]
+    command = [
+        "cppcheck",
+        "-q",
+        "--enable=style",
+        "--addon=misra",
+        "--std=c99",
+        *options,
+    ]
     command += [f"-I{include}", f"-I{folder}"]
     done = subprocess.run(
         [*command, *map(str, files)], cwd=folder, capture_output=True, text=True

@@ -3,6 +3,7 @@ code's names in the reference, and a search that needs no server."""
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -180,3 +181,38 @@ def test_a_page_shuts_nobody_out(
     settled(driver, f"document.body.dataset.theme = '{theme}'")
     assert violations(driver) == []
     driver.get_log("browser")  # axe-core asks for style sheets
+
+
+# ---- what differs by Doxygen and by Python ------------------------------------
+
+
+def _of_site(name: str) -> Any:
+    """A module of the site's own folder."""
+    folder = str(ROOT / ".ci" / "site")
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
+
+
+def test_enums_without_a_tag_have_a_name_by_any_doxygen(tmp_path: Path) -> None:
+    form = '<memberdef kind="enum" id="{}">\n  <type></type>\n  <name>{}</name>\n'
+    old, new = form.format("a", "@0"), form.format("b", "")
+    (tmp_path / "new.xml").write_text(new + form.format("c", "kind") + new)
+    (tmp_path / "old.xml").write_text(old)
+    _of_site("build").name_enums(tmp_path)
+    names = re.findall("<name>(.*)</name>", (tmp_path / "new.xml").read_text())
+    assert names == ["@0", "kind", "@1"]
+    assert (tmp_path / "old.xml").read_text() == old
+
+
+def test_a_docstring_is_one_line_of_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 has docstrings without their indentation."""
+    require_module("breathe")
+    said = "What goes\non here.\n\nMore."
+    monkeypatch.setattr(pybuild.BuildError, "__doc__", said)
+    text = _of_site("pages").error_codes()
+    assert ": What goes on here.\n" in text
+    listed = text[text.index("Python\n------") :].splitlines()[2:]
+    assert all(line.startswith("* ") for line in listed if line)

@@ -136,9 +136,11 @@ CRT_INLINE crt_int32x4 crt_away4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
 {
 #if defined(__ARM_FEATURE_MVE)
     crt_int32x4 high = vmulhq_s32(v, m);
-    mve_pred16_t tie = vcmpeqq_n_s32(vmulq_s32(v, m), 0);
-    tie = vcmpltq_m_n_s32(high, 0, tie);
-    return vrshlq_s32(vsubq_m_n_s32(high, high, 1, tie), n);
+    crt_int32x4 sign = vshrq_n_s32(high, 31);
+    /* a product compared with the number 0 ends gcc 12 with an internal error
+     * (trunc_int_for_mode): with a vector of zeros */
+    mve_pred16_t tie = vcmpeqq_s32(vmulq_s32(v, m), vdupq_n_s32(0));
+    return vrshlq_s32(vaddq_m_s32(high, high, sign, tie), n);
 #else
     for (int i = 0; i < 4; i++) {
         int64_t product = v.lane[i] * (int64_t)m.lane[i];

@@ -137,9 +137,10 @@ def plan_fields(plan: CountPlan) -> dict[str, int]:
     return asdict(plan)
 
 
-def counter_library(source: str) -> Path:
+def counter_library(source: str, *macros: str) -> Path:
     """boards/host/<source> as a shared library of this machine, made once.
 
+    macros  NAME=VALUE of the compiler's command line
     Errors  BuildError without a C compiler
     """
     compiler = host_compiler()
@@ -151,9 +152,10 @@ def counter_library(source: str) -> Path:
     library = f"{Path(source).stem}.so"
 
     def make(made: Path) -> None:
-        _compile((*compiler, str(folder / source), "-o", str(made / library)))
+        given = (f"-D{macro}" for macro in macros)
+        _compile((*compiler, *given, str(folder / source), "-o", str(made / library)))
 
-    content = b"".join((repr((compiler, source)).encode(), *texts))
+    content = b"".join((repr((compiler, source, *macros)).encode(), *texts))
     return made_once(content, make) / library
 
 

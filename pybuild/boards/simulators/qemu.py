@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from pybuild.boards.firmware.build import Firmware
@@ -16,10 +15,10 @@ from pybuild.boards.simulators.count import (
     CountPlan,
     Counts,
     costs_of,
-    counter_library,
     counts_of,
     plan_fields,
 )
+from pybuild.boards.simulators.plugin import counting_plugin, why_not
 from pybuild.boards.simulators.process import tied
 from pybuild.boards.simulators.simulator import TIMEOUT, Files, Outcome
 from pybuild.boards.simulators.stand_ins import qemu_system
@@ -44,6 +43,11 @@ class Qemu:
         self.path = path
         self.name = f"QEMU {_version(path)}"
 
+    @property
+    def cannot_count(self) -> str:
+        """Why it counts no instructions, by trying; "" where it does."""
+        return why_not(self.path)
+
     def run(
         self, firmware: Firmware, files: Files, plan: CountPlan | None = None
     ) -> Outcome:
@@ -57,7 +61,7 @@ class Qemu:
             if known is not None:
                 (root / _COSTS).write_bytes(known.of)
             if plan is not None:
-                command += ["-plugin", _plugin(plan, known)]
+                command += ["-plugin", _plugin(self.path, plan, known)]
             done = _finished(command, root, firmware.board)
             tried = f"tried: {' '.join(command)}"
             made = {p.name: p.read_bytes() for p in root.iterdir() if p.is_file()}
@@ -105,11 +109,8 @@ def _finished(
         os.close(here)
 
 
-def _plugin(plan: CountPlan, known: Costs | None) -> str:
-    if sys.platform == "win32":
-        what = "on Windows QEMU cannot count instructions"
-        raise BuildError("--simulator", what, "--simulator unicorn")
-    library = str(counter_library("qemu_count.c")).replace(",", ",,")
+def _plugin(qemu: str, plan: CountPlan, known: Costs | None) -> str:
+    library = str(counting_plugin(qemu)).replace(",", ",,")
     given = plan_fields(plan)
     if known is not None:
         given |= {"costs_at": known.at, "costs_bytes": known.bytes}
