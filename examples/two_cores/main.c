@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define ALIGNED       __attribute__((aligned(NET_ARENA_ALIGN)))
+#define ALIGNED __attribute__((aligned(NET_ARENA_ALIGN)))
 
 static uint8_t arena[NET_ARENA_BYTES] ALIGNED;
 static uint8_t arena_of_second[NET_DEVICE_1_BYTES] ALIGNED;

@@ -125,8 +125,8 @@ def _moved(
         made = operator_of(node, graph).reference(node, graph, reads)
         for name, value in zip(node.outputs, made, strict=True):
             if name and value.dtype == np.float32:
-                signs = chance.integers(0, 2, value.shape) * 2 - 1
-                by = signs * chance.uniform(_ULP, 2 * _ULP, value.shape)
+                by = chance.uniform(_ULP, 2 * _ULP, value.shape)
+                by = np.where(chance.uniform(size=value.shape) < 0.5, -by, by)
                 value = np.asarray(value * (1 + by), np.float32)
             values[name] = value
     return values

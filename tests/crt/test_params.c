@@ -403,22 +403,22 @@ static const struct block blocks[] = {
     {{0x50, 1, 2, 3, 4, 5}, 6, 5},
     {{0xf0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 19, 17},
     {{0x1f, 9, 1, 0, 255, 16, 0x50, 1, 2, 3, 4, 5}, 12, 296},
-    {{0}, 0, -1},                    /* no token */
-    {{0x30, 1, 2}, 3, -3},           /* 2 of 3 literals */
-    {{0x40, 1, 2, 3, 4}, 5, -3},     /* 4 literals into 3 bytes */
-    {{0xf0}, 1, -30},                /* no rest of the length */
-    {{0xf0, 255, 255}, 3, -600},     /* nor after 255s */
-    {{0xf0, 20}, 2, -30},            /* 35 literals into 30 bytes */
-    {{0xf0, 20}, 2, -10},            /* 15 are too many already */
-    {{0x10, 1, 1}, 3, -30},          /* half a distance */
-    {{0x10, 1, 1, 0}, 4, -4},        /* no room for a match */
-    {{0x10, 1, 0, 0, 0}, 5, -30},    /* distance 0 */
-    {{0x10, 1, 2, 0, 0}, 5, -30},    /* before the first byte */
-    {{0x13, 1, 1, 0, 0}, 5, -7},     /* match of 7 into 6 bytes */
-    {{0x1f, 1, 1, 0, 9, 0}, 6, -28}, /* match of 28 into 27 */
-    {{0x1f, 1, 1, 0}, 4, -300},      /* no rest of the length */
-    {{0x10, 1, 1, 0}, 4, -5},        /* no last literals */
-    {{0x10, 1}, 2, -2},              /* 1 byte of 2 */
+    {{0}, 0, -1},                      /* no token */
+    {{0x30, 1, 2}, 3, -3},             /* 2 of 3 literals */
+    {{0x40, 1, 2, 3, 4}, 5, -3},       /* 4 literals into 3 bytes */
+    {{0xf0}, 1, -30},                  /* no rest of the length */
+    {{0xf0, 255, 255}, 3, -600},       /* nor after 255s */
+    {{0xf0, 20}, 2, -30},              /* 35 literals into 30 bytes */
+    {{0xf0, 20}, 2, -10},              /* 15 are too many already */
+    {{0x10, 1, 1}, 3, -30},            /* half a distance */
+    {{0x10, 1, 1, 0}, 4, -4},          /* no room for a match */
+    {{0x10, 1, 0, 0, 0}, 5, -30},      /* distance 0 */
+    {{0x10, 1, 2, 0, 0}, 5, -30},      /* before the first byte */
+    {{0x13, 1, 1, 0, 0}, 5, -7},       /* match of 7 into 6 bytes */
+    {{0x1f, 1, 1, 0, 9, 0}, 6, -28},   /* match of 28 into 27 */
+    {{0x1f, 1, 1, 0}, 4, -300},        /* no rest of the length */
+    {{0x10, 1, 1, 0}, 4, -5},          /* no last literals */
+    {{0x10, 1}, 2, -2},                /* 1 byte of 2 */
     {{0x10, 1, 0, 0, 0x10, 2}, 6, -6}, /* distance 0, all else is right */
     {{0xf0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7}, 18, -8},
 };

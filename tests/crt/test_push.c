@@ -218,7 +218,8 @@ static void test_push_checks(void)
     EXPECT(crt_graph_rows_wanted(&g, 0) == ROWS);
     m.links = push_links;
     EXPECT(crt_graph_push_inputs(&none, push_pointers, NULL) == CRT_ERR_NULL);
-    EXPECT(crt_graph_push_inputs(&none, push_pointers, nothing) == CRT_ERR_NULL);
+    EXPECT(crt_graph_push_inputs(&none, push_pointers, nothing) ==
+           CRT_ERR_NULL);
     EXPECT(crt_graph_push_inputs(&g, push_pointers, NULL) == CRT_ERR_NULL);
     own[1].args = seven; /* another task than that of an input */
     EXPECT(crt_graph_rows_left(&g, 0) == CRT_ERR_PUSHED);
