@@ -1,6 +1,6 @@
 """Which tests concern a source file or a room, the nearest first: read anew each time
 from tests/near/watched.toml, what mutations by hand name, what files import and where
-they lie. Of order.py: tests that watch it, test_order*.py, then by the number of imports.
+they lie. Of order.py: tests that watch it, test_order*.py, then by imports to it.
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ Change = tuple[int, int, str]
 def tokens(source: str) -> list[Token]:
     """Those of a file, each with the function that it is in."""
     found = [
-        Token(m[0], m.start())
-        for m in _TOKEN.finditer(source)
-        if m["skip"] is None
+        Token(m[0], m.start()) for m in _TOKEN.finditer(source) if m["skip"] is None
     ]
     depth = 0
     name = function = ""
@@ -104,9 +102,9 @@ def other_shift(found: list[Token], i: int) -> Iterator[Change]:
 def drop_term(found: list[Token], i: int) -> Iterator[Change]:
     """a + b, a - b: a, where b is a name or a number"""
     binary = found[i].text in ("+", "-") and _ends_operand(found[i - 1].text)
-    if binary and _is_operand(found[i + 1].text):
-        if found[i + 2].text in (")", ";", ",", "]", "+", "-", "<", ">", "=="):
-            yield i, i + 2, ""
+    ends = found[i + 2].text in (")", ";", ",", "]", "+", "-", "<", ">", "==")
+    if binary and ends and _is_operand(found[i + 1].text):
+        yield i, i + 2, ""
 
 
 def swap_and_or(found: list[Token], i: int) -> Iterator[Change]:
@@ -124,7 +122,7 @@ def drop_statement(found: list[Token], i: int) -> Iterator[Change]:
     if found[end].text == "{" or inside[0] in ("return", "break", "continue", "goto"):
         return
     assigns = any(t in ("=", "+=", "-=", "++", "--", "|=", "^=") for t in inside)
-    declares = len(inside) > 1 and inside[1][0].isalpha() or "*" in inside[:3]
+    declares = (len(inside) > 1 and inside[1][0].isalpha()) or "*" in inside[:3]
     if not declares and (assigns or inside[1:2] == ["("]):
         yield i, end, ""
 

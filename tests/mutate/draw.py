@@ -65,6 +65,11 @@ def drawn_of(paths: list[Path], number: int, seed: int) -> list[Mutation]:
     return list(islice(_of_files(tuple(paths), False, chance), number))
 
 
+def drawn_of_loops(number: int, seed: int) -> list[Mutation]:
+    """So many of loop IR."""
+    return list(islice(_of_files(rooms()[LOOP], True, random.Random(seed)), number))
+
+
 def every(operator: str) -> list[Mutation]:
     """All that an operator draws, such as each error return of crt/src once."""
     loop = operator.startswith("loop ")

@@ -8,8 +8,8 @@ find = "((0, 2), 1)"             # an expression or statement; _1, _2: any
 put = "((0, 1), 2)"
 tests = "tests/kernels/dsp/test_fours.py::test_by_llvm"
 
-Python is found on its syntax tree: line breaks, quotes and comments do not matter. C and
-all else is found by its tokens. One place fits, or `nth` (from 1) says which.
+Python is found on its syntax tree: line breaks, quotes and comments do not matter. C
+and all else is found by its tokens. One place fits, or `nth` (from 1) says which.
 """
 
 from __future__ import annotations

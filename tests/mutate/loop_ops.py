@@ -25,7 +25,6 @@ from pybuild.ir.loop import (
     Row,
     Select,
     Store,
-    VectorType,
     binary,
     const,
 )
@@ -38,16 +37,16 @@ _NEAR = {"<": "<=", "<=": "<", "==": "!=", "!=": "=="}
 
 def shift(node: Any) -> Iterator[Any]:
     """a >> 5: a >> 6"""
-    if isinstance(node, Binary) and node.op in ("<<", ">>"):
-        if isinstance(node.b, Const) and 0 < node.b.value < 31:
-            yield replace(node, b=replace(node.b, value=int(node.b.value) + 1))
+    by = _number(node, ("<<", ">>"))
+    if 0 < by < 31:
+        yield replace(node, b=replace(node.b, value=by + 1))
 
 
 def constant(node: Any) -> Iterator[Any]:
     """a + 64: a + 63, and of any other operator on integers"""
-    if isinstance(node, Binary) and isinstance(node.b, Const):
-        if type(node.b.value) is int and node.b.value and node.op not in ("<<", ">>"):
-            yield replace(node, b=replace(node.b, value=node.b.value - 1))
+    number = _number(node, ("+", "-", "*", "&", "|", "min", "max", "<", "<=", "=="))
+    if number:
+        yield replace(node, b=replace(node.b, value=number - 1))
 
 
 def operands(node: Any) -> Iterator[Any]:
@@ -86,9 +85,8 @@ def bound(node: Any) -> Iterator[Any]:
 
 def index(node: Any) -> Iterator[Any]:
     """p[i]: p[i + 1]"""
-    if isinstance(node, Load | Store) and not isinstance(node.index.type, VectorType):
-        if node.index.type == INT32:
-            yield replace(node, index=binary("+", node.index, const(1)))
+    if isinstance(node, Load | Store) and node.index.type == INT32:
+        yield replace(node, index=binary("+", node.index, const(1)))
 
 
 def statement(node: Any) -> Iterator[Any]:
@@ -104,6 +102,13 @@ OPERATORS: dict[str, Operator] = {
     for one in (shift, constant, operands, comparison, limit, term, bound, index,
                 statement)
 }  # fmt: skip
+
+
+def _number(node: Any, ops: tuple[str, ...]) -> int:
+    """The integer on the right of one of these; 0 if none is."""
+    right = node.b if isinstance(node, Binary) and node.op in ops else None
+    whole = isinstance(right, Const) and type(right.value) is int
+    return int(right.value) if whole else 0  # type: ignore[union-attr]
 
 
 def mutants(func: Func, operator: str) -> list[Func]:

@@ -23,6 +23,8 @@ PASSED, NONE_COLLECTED = 0, 5
 LEFT_OUT = (".git", ".venv", "build", ".*_cache")
 # lines that are too long and places of mutations say nothing of what code does
 HOUSE = ("--ignore=tests/house/test_mutations.py", "--ignore=tests/house/test_house.py")
+# dear tests are left out, and LLVM leaves code as it was printed
+QUICK = ("-p", "tests.near.quick_run", "-m", "not sweep")
 LONGEST = 1800.0  # seconds of a run of tests, ten times what the dearest takes
 
 

@@ -22,9 +22,11 @@ from pathlib import Path
 from tests import compiled
 from tests.concern import concern
 from tests.mutate.mutation import ROOT, Mutation
+from tests.mutate.tree import NONE_COLLECTED, QUICK
 
 KEPT = ROOT / "build" / "mutate"
-MOST = 6  # test files that are run for a mutation, the nearest
+MOST = 4  # test files that are run for a mutation, the nearest that run its function
+LONGEST = 600.0  # seconds until the tests of a file count as failing
 _CONFIG = """[run]
 source = pybuild
 patch = subprocess
@@ -65,8 +67,13 @@ def tests_of(mutation: Mutation) -> list[tuple[str, float]]:
     return found
 
 
+def order(mutation: Mutation) -> str:
+    """For tests.near.quick_run: of what is dear, the tests that watch the place."""
+    return "--near=" + "\n".join(concern([ROOT / mutation.file]).order)
+
+
 def seen(test: str) -> Ran:
-    """What a test file runs: kept, or found by running it now."""
+    """What the quick tests of a file run: kept, or found by running them now."""
     content = (ROOT / test).read_bytes()
     kept = KEPT / f"{hashlib.sha256(test.encode() + content).hexdigest()[:24]}.json"
     if kept.exists():
@@ -84,19 +91,28 @@ def _run(test: str) -> Ran:
         config = Path(folder) / "coveragerc"
         config.write_text(_CONFIG.format(data=Path(folder) / "data"))
         env = {"CRT_COMPILED": str(compiled.folder() or ""), **os.environ}
-        pytest = ["-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", test]
-        command = [sys.executable, "-m", "coverage", "run", f"--rcfile={config}", *pytest]
+        run = ["-m", "coverage", "run", f"--rcfile={config}", "-m", "pytest", "-q"]
+        run += ["-n0", "-p", "no:cacheprovider", *QUICK, test]
         begin = time.monotonic()
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True)
+        try:
+            status = subprocess.run(
+                [sys.executable, *run], cwd=ROOT, env=env, capture_output=True,
+                timeout=LONGEST,
+            ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Ran({}, LONGEST, passed=False)
         seconds = time.monotonic() - begin
-        return Ran(_functions(Path(folder)), seconds, done.returncode == 0)
+        return Ran(_functions(Path(folder)), seconds, status in (0, NONE_COLLECTED))
 
 
 def _functions(folder: Path) -> dict[str, list[str]]:
     import coverage
 
     data = coverage.Coverage(config_file=str(folder / "coveragerc"))
-    data.combine([str(path) for path in folder.glob("data.*")], keep=True)
+    parts = [str(path) for path in folder.glob("data.*")]
+    if not parts:
+        return {}
+    data.combine(parts, keep=True)
     lines = data.get_data()
     found = {}
     for name in lines.measured_files():
