@@ -14,6 +14,7 @@ Exit status 1 if a mutation survives that tests/mutations/survivors.toml does no
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,8 +28,17 @@ SURVIVED, CAUGHT, KNOWN, SKIPPED = "SURVIVED", "caught  ", "known   ", "not run 
 USUAL, OF_A_FILE = 20, 10  # that are drawn
 
 
+@functools.cache
+def _passes(tests: str) -> bool:
+    """Whether the tests of a mutation by hand pass without it."""
+    with tree.mutated(None) as copy:
+        return tree.run(copy, *tests.split()).status == tree.PASSED
+
+
 def notice(mutation: Mutation) -> str:
     """The test that fails with it; "": none does; SKIPPED: no kernel has its node."""
+    if mutation.tests and not _passes(mutation.tests):
+        raise SystemExit(f"without a mutation, too, tests fail: {mutation.tests}")
     tests = watching.tests_of(mutation)
     with tree.mutated(mutation) as copy:
         for files, seconds in tests:
