@@ -1,6 +1,6 @@
 """Which tests concern a source file or a room, the nearest first: read anew each time
-from what mutations name, what files import and where they lie. Of order.py: tests that
-a mutation of it names, test_order*.py, then by the number of imports to it.
+from tests/near/watched.toml, what mutations by hand name, what files import and where
+they lie. Of order.py: tests that watch it, test_order*.py, then by imports to it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
+WATCHED = TESTS / "near" / "watched.toml"
 # what a word may leave out: `plan` and `kernels/dsp` are rooms of pybuild
 ABOVE = (ROOT, ROOT / "pybuild")
 BESIDE = 3  # as far as a file of the folder that mirrors a room is at most
@@ -28,7 +30,7 @@ MOST = 16  # test files: collecting all of them takes longer than running the ne
 
 @dataclass(frozen=True)
 class Concern:
-    """named  tests that mutations name: `FILE::TEST`, or `FILE WORD` for `-k WORD`
+    """named  tests that watch them: `FILE::TEST`, or `FILE WORD` for `-k WORD`
     files  test files, the nearest first"""
 
     named: tuple[str, ...]
@@ -52,15 +54,12 @@ def source(word: str) -> Path | None:
     return None
 
 
-def concern(places: Iterable[Path], without: str = "") -> Concern:
-    """Of source files, and of all files in folders.
-
-    without  the name of a mutation: as if it were not there
-    """
+def concern(places: Iterable[Path]) -> Concern:
+    """Of source files, and of all files in folders."""
     wanted = {file for place in places for file in _files(place)}
     if not wanted:
         return Concern((), ())
-    named = _named(wanted, without)
+    named = _named(wanted)
     first = {ROOT / words.split()[0].partition("::")[0] for words in named}
     far = _distances(wanted)
     ranks = {
@@ -94,15 +93,18 @@ def _by_place(test: Path, file: Path, far: float) -> float:
     return min(far, BESIDE) - 0.5 if mirrors else far
 
 
-def _named(files: Iterable[Path], without: str) -> list[str]:
-    """What mutations of these files name."""
-    from tests.mutate import MUTATIONS
+def _named(files: Iterable[Path]) -> list[str]:
+    """What the table of watched files and mutations of these files name."""
+    from tests.mutate.handmade import entries
 
     wanted = {file.relative_to(ROOT).as_posix() for file in files}
     named: dict[str, None] = {}
-    for mutation in MUTATIONS:
-        if mutation.file in wanted and mutation.name != without:
-            tests, _, rest = mutation.tests.partition(" -k ")
+    table = tomllib.loads(_text(WATCHED))
+    for file in sorted(wanted & set(table)):
+        named |= dict.fromkeys(table[file])
+    for entry in entries():
+        if entry["file"] in wanted:
+            tests, _, rest = entry["tests"].partition(" -k ")
             key = rest.split()[0] if rest else ""
             places = (word for word in tests.split() if word.startswith("tests/"))
             named |= dict.fromkeys(f"{place} {key}".strip() for place in places)

@@ -40,7 +40,7 @@ def test_a_table_has_the_tests_beside_it() -> None:
 def test_mutated_and_importing_tests_are_near() -> None:
     found = concern([ROOT / "crt" / "src" / "run.c"])
     assert found.files[0].name == "test_crt.py" and found.named
-    near = {path.name for path in concern([TESTS / "mutate.py"]).files}
+    near = {path.name for path in concern([TESTS / "mutate" / "handmade.py"]).files}
     assert {"test_mutations.py", "test_quick.py"} <= near
 
 
