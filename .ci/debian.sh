@@ -11,9 +11,9 @@ folder=$(cd "$folder" && pwd)
 packages=python3,python3-venv,git,ca-certificates
 
 inside() {
-    chroot "$folder" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+    chroot "$folder" /usr/bin/env -i HOME=/srv LANG=C.UTF-8 \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        sh -c "cd /root/tree && $1"
+        sh -c "cd /srv/tree && $1"
 }
 
 leave() {
@@ -28,8 +28,8 @@ cp -L /etc/resolv.conf /etc/hosts "$folder/etc/"
 [ ! -e /etc/pip.conf ] || cp -L /etc/pip.conf "$folder/etc/"
 mkdir -p "$folder/usr/local/share/ca-certificates"
 cp -RL /usr/local/share/ca-certificates/. "$folder/usr/local/share/ca-certificates/"
-inside true 2>/dev/null || git clone -q . "$folder/root/tree"
-git -C "$folder/root/tree" pull -q
+inside true 2>/dev/null || git clone -q . "$folder/srv/tree"
+git -C "$folder/srv/tree" pull -q
 trap leave EXIT
 mount --bind /proc "$folder/proc"
 mount --bind /dev "$folder/dev"

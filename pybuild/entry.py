@@ -64,8 +64,7 @@ def load(
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
     bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
                 their name: how much there is room for
-    front       a .toml or .json file of features before it and decisions after it, see
-                docs/audio.md
+    front       a .toml or .json file of features and decisions: docs/audio.md
     weights     other values of constants: arrays by name, or a parameter file's bytes,
                 of which only what the model has is read; None: of a graph .json, the
                 file beside it

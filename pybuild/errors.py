@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
-from pybuild.escaped import escaped, escaped_lines
 from pybuild.records import dataclass
-from pybuild.short_names import brief
+from pybuild.text.escaped import escaped, escaped_lines
+from pybuild.text.short_names import brief
 
 _FUSED = re.compile(r"'([^'\s]*;[^'\s]*)'")
 

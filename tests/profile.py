@@ -1,12 +1,6 @@
-"""Says where the processor's time of a test run goes: by folder, by phase, and the
-dearest tests.
-
-    python -m tests.profile run OUT [ARGS]   as `./dev test ARGS`, and fills OUT
-    python -m tests.profile table OUT        prints the tables of OUT as Markdown
-
-Seconds are of the processor, not of the clock: a busy machine changes them little. What
-a test's children take is told by their program: compile, link, simulate and so on.
-As a plugin (`-p tests.profile`) it writes a file for each worker into $CRT_PROFILE.
+"""Says where the processor's time of a test run goes: `python -m tests.profile run OUT
+[ARGS]` is `./dev test ARGS` and fills OUT, `python -m tests.profile table OUT` prints
+the tables of OUT. A child's seconds are told by its program: compile, link, simulate.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pybuild.errors import BuildError, LimitError
 from pybuild.ir.graph import Graph
 from pybuild.plan.buffers.sharing import Block
 from pybuild.plan.regions.regions import largest
-from pybuild.short_names import LONGEST, brief, short_names
+from pybuild.text.short_names import LONGEST, brief, short_names
 from tests.conftest import model_path
 from tests.frontends.onnx.models import model as onnx_bytes
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pybuild.escaped import escaped
 from pybuild.progress import Progress, silent
+from pybuild.text.escaped import escaped
 
 DELAY_SECONDS = 1.0
 

@@ -109,13 +109,9 @@ class GraphModule(Timed):
     # ---- inputs ---------------------------------------------------------------
 
     def set_input(
-        self,
-        /,
-        key: Key | None = None,
-        value: Any = None,
-        copy: bool = True,
+        self, /, key: Key | None = None, value: Any = None, copy: bool = True,
         **more: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Gives one input or parameter, or several by keyword.
 
         copy  False: it is read where it lies, see set_input_zero_copy()

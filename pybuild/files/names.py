@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from pybuild.escaped import escaped
+from pybuild.text.escaped import escaped
 
 _MOST = 255  # characters, of every system that there is
 

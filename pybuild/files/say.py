@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from pybuild.escaped import escaped_lines
+from pybuild.text.escaped import escaped_lines
 
 
 def say(text: object = "", end: str = "\n", *, error: bool = False) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pybuild.escaped import escaped, escaped_values
+from pybuild.text.escaped import escaped, escaped_values
 
 _HERE = Path(__file__).parent
 _DRAWING, _LICENCES, _STYLE = "drawing.min.js", "LICENSES.txt", "page.css"

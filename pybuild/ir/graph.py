@@ -13,7 +13,7 @@ from typing import Any
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.records import dataclass
-from pybuild.short_names import brief, short_names
+from pybuild.text.short_names import brief, short_names
 
 # int, float, str, bool, or tuples of them
 Attr = Any

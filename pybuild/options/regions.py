@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pybuild.c_words import WORDS
 from pybuild.errors import BuildError, Problem
 from pybuild.records import dataclass
+from pybuild.text.c_words import WORDS
 
 OPTION = "--region"
 SPEEDS = ("fast", "plain", "slow")  # the fastest first

@@ -6,8 +6,8 @@ import html
 from collections.abc import Sequence
 from itertools import groupby
 
-from pybuild.escaped import escaped, escaped_lines
 from pybuild.records import dataclass
+from pybuild.text.escaped import escaped, escaped_lines
 
 # kinds of columns: numbers, which are never broken; names, which may be cut in the
 # middle; text, which may go on in the next line

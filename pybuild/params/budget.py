@@ -8,7 +8,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.short_names import brief
+from pybuild.text.short_names import brief
 
 # more than this is no model for a microcontroller
 MOST_NODES = 1 << 17

@@ -15,12 +15,12 @@ import pytest
 import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError, Problem
-from pybuild.escaped import escaped, escaped_lines
 from pybuild.files.names import is_inside, is_plain
 from pybuild.files.read import read_bytes
 from pybuild.html.page import page
 from pybuild.package.folder import write_file, write_tree
 from pybuild.package.grid import as_html, grid
+from pybuild.text.escaped import escaped, escaped_lines
 from tests.toolchains import ROOT
 
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"

@@ -1,13 +1,4 @@
-"""Breaks the code in one place at a time; some test must notice each.
-
-python -m tests.mutate                   20 that are drawn, with seed 0
---sample N [SEED]                        N that are drawn: of each room of the source in
-                                         turn, of loop IR, and of those by hand
-NAME...                                  by hand: of this name or list (kernels)
-FILE|ROOM [N [SEED]]                     N that are drawn there, 10 if not said
-"loop IR" [N [SEED]]                     N of what kernels' authors write
-OPERATOR                                 all of an operator: error_return
---quick-sample N [SEED]                  which share of N `./dev test --quick` notices
+"""Breaks the code in one place at a time; some test must notice each: `./dev mutate`.
 
 Exit status 1 if a mutation survives that tests/mutations/survivors.toml does not name.
 """
@@ -23,6 +14,16 @@ from tests.concern import concern, source
 from tests.mutate import draw, handmade, survivors, tree, watching
 from tests.mutate.mutation import ROOT, Mutation
 
+USAGE = """./dev mutate
+  (nothing)              20 that are drawn, with seed 0
+  --sample N [SEED]      N that are drawn: of each room of the source in turn, of loop
+                         IR, and of those by hand
+  NAME...                by hand: of this name or list (kernels)
+  FILE|ROOM [N [SEED]]   N that are drawn there, 10 if not said
+  "loop IR" [N [SEED]]   N of what kernels' authors write
+  OPERATOR               all of an operator: error_return
+  --quick-sample N [SEED]  which share of N `./dev test --quick` notices
+"""
 SHARE = 0.9  # of a sample that the quick tests notice at least
 SURVIVED, CAUGHT, KNOWN, SKIPPED = "SURVIVED", "caught  ", "known   ", "not run "
 USUAL, OF_A_FILE = 20, 10  # that are drawn
@@ -157,6 +158,9 @@ def _sources(place: Path) -> list[Path]:
 
 
 def main(words: list[str]) -> int:
+    if {"-h", "--help"} & {*words}:
+        print(USAGE, end="")
+        return 0
     if words[:1] == ["--quick-sample"]:
         return quick_sample(*map(int, words[1:]))
     return report(chosen(words))

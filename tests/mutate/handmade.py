@@ -1,15 +1,6 @@
-"""Mutations that only a person thinks of, by what they do: tests/mutations/*.toml.
-
-[[mutation]]
-name = "which half of a word is which channel"
-file = "pybuild/kernels/dsp/fours_sums.py"
-function = "Fours.sums"          # left out: outside of all functions
-find = "((0, 2), 1)"             # an expression or statement; _1, _2: any
-put = "((0, 1), 2)"
-tests = "tests/kernels/dsp/test_fours.py::test_by_llvm"
-
-Python is found on its syntax tree: line breaks, quotes and comments do not matter. C
-and all else is found by its tokens. One place fits, or `nth` (from 1) says which.
+"""Mutations that only a person thinks of, by what they do: tests/mutations/*.toml;
+basic.toml says what its fields mean. Python is found on its syntax tree, C and all else
+by its tokens. One place fits, or `nth` (from 1) says which.
 """
 
 from __future__ import annotations
@@ -72,8 +63,9 @@ def _in_python(entry: dict[str, Any], source: str) -> Iterator[tuple[int, int, s
     for function, node in _nodes(ast.parse(source)):
         bound: Bound = {}
         if function == entry.get("function", "") and _fits(pattern, node, bound):
-            begin = lines[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
-            end = lines[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+            at: Any = node  # an expression or a statement: it has a place
+            begin = lines[at.lineno - 1] + at.col_offset
+            end = lines[at.end_lineno - 1] + at.end_col_offset
             yield begin, end, _filled(entry["put"], bound, node)
 
 

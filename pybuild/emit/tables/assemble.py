@@ -48,7 +48,7 @@ from pybuild.plan.memory.tensor_offsets import ARENA
 from pybuild.plan.plan import Plan, Step
 from pybuild.plan.regions.regions import Region
 from pybuild.plan.schedule.lock_step import Link, with_askers
-from pybuild.short_names import identifier
+from pybuild.text.short_names import identifier
 
 # constants that are another order of a layer's second input
 WEIGHTS = ("weights", "weights4", "transformed")

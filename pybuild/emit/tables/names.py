@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pybuild.c_words import BEGINNINGS, TAKEN, WORDS
 from pybuild.errors import BuildError
-from pybuild.short_names import identifier
+from pybuild.text.c_words import BEGINNINGS, TAKEN, WORDS
+from pybuild.text.short_names import identifier
 
 LONGEST = 40
 # Names of functions, types and tables that generated files define themselves

@@ -26,7 +26,7 @@ from pybuild.passes.edit import Edit
 LAYERS = ("conv2d", "depthwise_conv2d", "dense")
 # of the output, what a sum of 1 is where no other channel's scale will do
 _STEP = 2.0**-4
-# of sums in 64 bits, what every end of a layer has room for
+# of sums in 64 bits, what every epilogue has room for
 _WIDE = 2.0**35
 Flags = npt.NDArray[np.bool_]
 

@@ -19,7 +19,7 @@ from pybuild.ir.graph import Attr, Bound, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.ops.shape import MOVING
 from pybuild.params.budget import Budget
-from pybuild.short_names import brief
+from pybuild.text.short_names import brief
 
 # more than this is a broken file, not a model for a microcontroller
 MOST_BYTES = 1 << 31

@@ -23,7 +23,7 @@ from pybuild.frontends.onnx.reader.fixed import (
 from pybuild.frontends.onnx.reader.infer import boundary, first_line, infer
 from pybuild.frontends.onnx.reader.lift import lifted
 from pybuild.frontends.onnx.reader.op import OnnxModel, Op
-from pybuild.short_names import brief
+from pybuild.text.short_names import brief
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, TensorProto

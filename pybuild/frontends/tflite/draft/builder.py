@@ -22,7 +22,7 @@ from pybuild.ir.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
 from pybuild.params.budget import Budget
 from pybuild.records import dataclass
-from pybuild.short_names import brief
+from pybuild.text.short_names import brief
 
 _KINDS = (
     DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64,

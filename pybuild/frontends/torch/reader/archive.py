@@ -19,7 +19,7 @@ from pybuild.frontends.torch.reader.inside import opened
 from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
 from pybuild.frontends.torch.reader.sizes import Sizes
 from pybuild.params.budget import UNPACKING, Budget
-from pybuild.short_names import brief
+from pybuild.text.short_names import brief
 
 _WHOLE = "give a .pt2 file, whole and unchanged: torch.export.save(exported, 'm.pt2')"
 _OLD = "save it with torch 2.8 or newer: torch.export.save(exported, 'm.pt2')"
