@@ -119,7 +119,8 @@ def _imports(path: Path) -> Iterator[str]:
 
 def _upward(source: Path) -> list[str]:
     own = _room(_name(source).removesuffix(".py").replace("/", "."))
-    own_floor = FLOORS["install"] + 1 if own in OUTSIDE else FLOORS.get(own, FLOORS["entry"])
+    outside = FLOORS["install"] + 1
+    own_floor = outside if own in OUTSIDE else FLOORS.get(own, FLOORS["entry"])
     wrong = []
     for module in _imports(source):
         if module.split(".")[0] != "pybuild" or module == "pybuild.__version__":
