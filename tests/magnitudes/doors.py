@@ -51,8 +51,6 @@ def _power(exponent: float) -> Operator:
     return Operator("Pow", function, {}, (exponent,))
 
 
-# whose NaN is for the limits of a clip to keep: tests of those
-CLAMPS = ("Clip", "HardSigmoid", "HARD_SWISH", "Relu", "RELU", "RELU6", "RELU_N1_TO_1")
 _EXPM1 = np.expm1
 _NEAR = Bound(3, 3e-38)
 # a sum of what nearly cancels is right to a step of its parts

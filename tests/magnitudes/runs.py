@@ -15,7 +15,8 @@ from pybuild.ir.graph import Graph
 from pybuild.model import Model
 from tests.toolchains import STRICT
 
-TRAPS = ("-O1", "-ffp-contract=off", "-fPIC", "-shared", "-fsanitize=undefined",
+TRAPS = ("-O0", "-ffp-contract=off", "-fPIC", "-shared",
+         "-fsanitize=undefined,float-cast-overflow",
          "-fsanitize-undefined-trap-on-error")  # fmt: skip
 
 

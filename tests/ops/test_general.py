@@ -38,7 +38,8 @@ from tests.ops.cases import cases
 from tests.toolchains import STRICT, require
 
 DATA = Path(__file__).parent / "general" / "general.toml"
-TRAPS = ("-O0", "-ffp-contract=off", "-fPIC", "-shared", "-fsanitize=undefined",
+TRAPS = ("-O0", "-ffp-contract=off", "-fPIC", "-shared",
+         "-fsanitize=undefined,float-cast-overflow",
          "-fsanitize-undefined-trap-on-error")  # fmt: skip
 # where a function is defined, or where it is not too steep to be compared
 REACH = {

@@ -179,7 +179,8 @@ def _log_of(r: Real, usual: Var, less: Var | None = None) -> tuple[Lets, Expr]:
     first, second = log_2(r)
     series = [1 / (2 * k + 1) for k in range(1, r.log_terms)]
     lets: Lets = [
-        (bits, Bitcast(usual, r.whole) - r.integer(root)),
+        # of any number, those below 0 too: no overflow
+        (bits, cast(r.as_bits(usual) - const(root, r.bits), r.whole)),
         (n, bits >> r.integer(r.fraction)),
         (m, Bitcast(bits - n * (1 << r.fraction) + root, r.dtype)),
         (s, (m - 1.0) / (m + 1.0)),

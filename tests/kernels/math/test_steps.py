@@ -14,7 +14,7 @@ from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import FLOAT32, Case, case, tensor
-from tests.kernels.test_convert import SPECIAL, check
+from tests.kernels.math.test_convert import SPECIAL, check
 
 INT16 = DType.INT16
 # scales of int16: where the exponent of one step is near both ends, of any mantissa
