@@ -10,7 +10,6 @@ from pybuild.ops import (
     act,
     contract,
     conv,
-    conv_types,
     convert,
     decide,
     dense,
@@ -27,7 +26,7 @@ from pybuild.ops import (
     softmax,
     svdf,
 )
-from pybuild.ops.base import function, repeat
+from pybuild.ops.base import conv_types, function, repeat
 from pybuild.ops.base.operator import Operator, nothing
 from pybuild.ops.sensors import halving, image
 

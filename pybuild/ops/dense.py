@@ -6,6 +6,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.conv_types import check_weights, layer_types
 from pybuild.ops.base.operator import Types, Values, clamped, invalid, operand, value
 from pybuild.ops.conv import (
     conv_parameters,
@@ -13,7 +14,6 @@ from pybuild.ops.conv import (
     finish,
     products,
 )
-from pybuild.ops.conv_types import check_weights, layer_types
 
 
 def infer(node: Node, graph: Graph) -> Types:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.conv_types import windows
 from pybuild.ops.base.operator import (
     Numbers,
     Types,
@@ -22,7 +23,6 @@ from pybuild.ops.base.operator import (
     whole_quant,
 )
 from pybuild.ops.conv import taps
-from pybuild.ops.conv_types import windows
 from pybuild.ops.fixed_point.quant import (
     multipliers,
     quantized_clamp,

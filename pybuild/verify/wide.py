@@ -127,6 +127,6 @@ def _moved(
             if name and value.dtype == np.float32:
                 by = chance.uniform(_ULP, 2 * _ULP, value.shape)
                 by = np.where(chance.uniform(size=value.shape) < 0.5, -by, by)
-                value = np.asarray(value * (1 + by), np.float32)
+                value = (value.astype(np.float64) * (1 + by)).astype(np.float32)
             values[name] = value
     return values

@@ -15,6 +15,7 @@ from pybuild.errors import BuildError, Problem, ValuesNeeded
 from pybuild.frontends.onnx.draft import empty
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.operators import (
     activations,
     bounded,
@@ -40,7 +41,6 @@ from pybuild.frontends.onnx.operators import (
 )
 from pybuild.frontends.onnx.operators import reductions as joins
 from pybuild.frontends.onnx.operators.elements import either, either_cast, either_scaled
-from pybuild.frontends.onnx.operators.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.reader.beside import Beside
 from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, OnnxModel, Op
