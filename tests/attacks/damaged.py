@@ -25,11 +25,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pybuild
 from pybuild.errors import BuildError
-from tests.toolchains import ROOT
+from tests.attacks.documents import (
+    BOARD,
+    CHIP,
+    DIGITS,
+    ENTRY,
+    FIGURES,
+    fronts,
+    project,
+    recipe,
+    report,
+    small_project,
+    small_tree,
+)
 
-DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 COMMON: tuple[Any, ...] = (
     True, 0, -1, 5, 2**31, 2**63 - 1, -(2**63), 0.5, -1e308, "", "x", "../../x",
     "/dev/zero", "\x1b[2J\x07", "a\u202eb\x9b", "x\ny: z", "\0", "a" * 3000, "9" * 5000,
@@ -120,66 +130,12 @@ class Kind:
     read: Callable[[Path, bytes], object]
 
 
-def _fronts() -> list[dict[str, Any]]:
-    decision = {"smooth": 4, "threshold": 0.6, "release": 0.5, "refractory": 3,
-                "ignore": [0, 1]}  # fmt: skip
-    sound = {"rate": 16000, "window": 480, "hop": 320, "bands": 8, "low": 125.0,
-             "high": 7500.0, "gain": True}  # fmt: skip
-    camera = {"kind": "images", "format": "rgb565", "width": 8, "height": 8,
-              "size": [4, 4], "crop": [0, 0, 8, 8], "resize": "bilinear", "colours": 3,
-              "ones": False, "mean": [0.5, 0.5, 0.5], "std": 1.0}  # fmt: skip
-    moved = {"kind": "motion", "rate": 100.0, "window": 32, "hop": 16, "axes": 3,
-             "bands": 2, "low": 1.0, "high": 40.0, "scale": 1.0}  # fmt: skip
-    top = {"every": 1, "stream": False, "decision": decision}
-    return [
-        {**top, "features": {**sound, "kind": "log_mel", "scale": 0.05}},
-        {"features": {**sound, "kind": "mfcc", "coefficients": 4, "gain": False}},
-        {"features": {**sound, "kind": "micro_frontend"}},
-        {"features": camera},
-        {"features": moved},
-    ]
-
-
 def _read_front(folder: Path, data: bytes) -> object:
     from pybuild.front.file import read_front
 
     path = folder / ("front.json" if data.startswith(b"{") else "front.toml")
     path.write_bytes(data)
     return read_front(path)
-
-
-def _project() -> dict[str, Any]:
-    """Every option once, where it is for every model, and of each verb."""
-    from pybuild.options.option import of_words
-    from pybuild.options.packages import PackageOptions
-    from pybuild.options.table import COMMON as SHARED
-    from pybuild.options.table import VERBS, BoardOptions
-    from pybuild.project.read import ALONE
-
-    every = of_words(*SHARED, BoardOptions, PackageOptions)
-    made: dict[str, Any] = {
-        one.word: _example(one) for one in every if one.word not in ALONE
-    }
-    for verb, classes in VERBS.items():
-        if verb != "build":
-            own = [x for x in of_words(*classes) if x not in every]
-            made[verb] = {x.word: _example(x) for x in own if x.word not in _NOT_SAID}
-    made["models"] = {"a": {"file": "a.tflite", "out": "here"}, "b": {"file": "b.onnx"}}
-    made["images"] = {"both": {"models": ["a", "b"], "exclusive": ["a,b"]}}
-    made["sweeps"] = {"s": {"models": ["a"], "target": ["generic", "cortex-m4"]}}
-    return made
-
-
-_NOT_SAID = ("name", "project", "force", "outside", "scheduler", "out")
-
-
-def _example(one: Any) -> Any:
-    """A value that it can have."""
-    known = {"target": "cortex-m4", "params": ["w"], "device": {"1": "cortex-m4"},
-             "on": "mps2-an386", "version": "1.0.0"}  # fmt: skip
-    if not one.kind.metavar:
-        return True
-    return known.get(one.word, json.loads(json.dumps(one.kind.example)))
 
 
 def _read_project(folder: Path, data: bytes) -> object:
@@ -199,14 +155,6 @@ def _run_project(folder: Path, data: bytes) -> object:
     return _command("inspect", "a", "--project", str(folder / "crt.toml"))
 
 
-def _small_project() -> dict[str, Any]:
-    words = {"target": "cortex-m4", "optimise": "size", "ram-limit": "64K",
-             "region": ["dtcm=1K:fast+weights", "sram=96K"], "params": ["dense_w"],
-             "place": {"*": 0}, "input": "keep", "layout": {"image": "nhwc"},
-             "state": [], "plan": "rows", "names": "ids"}  # fmt: skip
-    return {"models": {"a": {"file": "a.tflite", **words}}}
-
-
 def _command(*words: str) -> None:
     """Errors  BuildError in the words of stderr, for a code that says so"""
     from pybuild.cli import main
@@ -219,30 +167,6 @@ def _command(*words: str) -> None:
     assert not _UNSEEN.search(said) and "Traceback" not in said, said
     if code in (2, 3, 64):
         raise BuildError("", err.getvalue().replace("\n", " "))
-
-
-_TREES: dict[str, Path] = {}
-_KEPT = tempfile.TemporaryDirectory(prefix="crt-trees-")
-
-
-def _tree() -> Path:
-    """A small model as a folder, made once."""
-    if "one" not in _TREES:
-        _TREES["one"] = Path(_KEPT.name) / "one"
-        pybuild.load(DIGITS).build(_TREES["one"], name="d")
-        shutil.copy(DIGITS, Path(_KEPT.name))
-    return _TREES["one"]
-
-
-def report() -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((_tree() / "report.json").read_text())
-    return made
-
-
-def recipe() -> dict[str, Any]:
-    facts = report()
-    return {name: facts[name] for name in ("name", "provenance", "example")
-            if name in facts}  # fmt: skip
 
 
 def _rebuild(folder: Path, data: bytes) -> object:
@@ -270,7 +194,7 @@ def _compare(folder: Path, data: bytes) -> object:
 
 
 def _lists() -> list[bytes]:
-    lines = (_tree() / "crt" / "files.sha256").read_text().splitlines()[:3]
+    lines = (small_tree() / "crt" / "files.sha256").read_text().splitlines()[:3]
     digest = "0" * 64
     bad = ["x", digest, f"{digest}  ", f"{digest} a", f"{digest}  ../../x", "\0",
            f"{digest}  /etc/passwd", f"{digest}  a/../../b", f"{digest}  \x1b[2J",
@@ -290,15 +214,6 @@ def _read_list(folder: Path, data: bytes) -> object:
     return made_again(folder, [DIGITS])
 
 
-_FIGURES = {
-    "target": "generic", "ram": 720, "flash": 5000, "code": 900, "instructions": 9000,
-    "cycles": None, "macs": 10, "board": None, "command": "crt build", "accuracy": 0.9,
-    "error": None, "warnings": ["one"],
-}  # fmt: skip
-ENTRY = {"key": "k", "figures": _FIGURES, "limit": False, "report": None,
-         "problems": [{"where": "a", "what": "b", "hint": ""}]}  # fmt: skip
-
-
 def _read_entry(folder: Path, data: bytes) -> object:
     """What a sweep finds of an earlier one, and does with it."""
     from pybuild.html.page import SWEEP, page
@@ -310,27 +225,13 @@ def _read_entry(folder: Path, data: bytes) -> object:
     found = store.entry("k")
     if found is None:
         return None
-    row = {"key": "k", "model": "m", "options": {}, **_FIGURES, **found["figures"],
+    row = {"key": "k", "model": "m", "options": {}, **FIGURES, **found["figures"],
            "problems": found["problems"], "report": found["report"]}  # fmt: skip
     front([row, row], ("ram", "flash", "instructions"))
     front([row, row], ("cycles", "accuracy", "error"))
     report = found["report"]
     assert report is None or re.fullmatch(r"builds/\w+\.html", report)
     return page("x", {"rows": [row]}, SWEEP)
-
-
-BOARD = {"soc": "chip", "program": "flash {}",
-         "console": {"uart": "cmsdk", "base": 0x40004000},
-         "flash": {"origin": 0, "size": "256K"},
-         "qemu": {"system": "arm", "machine": "mps2-an386", "arguments": ["-m", "16"]},
-         }  # fmt: skip
-CHIP = {"cpu": "cortex-m4", "title": "x", "hz": 1000000, "start_hz": 1000, "cores": 2,
-        "flash": {"origin": 0, "size": "256K"}, "ram": {"origin": 1, "size": "64K"},
-        "memory": {"dtcm": {"origin": 2, "size": "8K"}}, "fpu": "single", "dsp": True,
-        "wait_states": 2, "source": "x", "note": "y", "image": False,
-        "energy": {"microamperes_per_mhz": 100, "volts": 3.3},
-        "second": {"cpu": "cortex-m4", "chip": "sse200"}, "beside": "cortex-m4",
-        "compared": {"text": ["hz"]}}  # fmt: skip
 
 
 def load_board(folder: Path, board: bytes, chip: bytes) -> object:
@@ -353,9 +254,9 @@ def _of_json(*documents: dict[str, Any]) -> list[bytes]:
 
 
 KINDS = {
-    "front": Kind(lambda: _of_toml(*_fronts()) + _of_json(_fronts()[0]), _read_front),
-    "crt.toml": Kind(lambda: _of_toml(_project()), _read_project),
-    "crt inspect": Kind(lambda: _of_toml(_small_project()), _run_project),
+    "front": Kind(lambda: _of_toml(*fronts()) + _of_json(fronts()[0]), _read_front),
+    "crt.toml": Kind(lambda: _of_toml(project()), _read_project),
+    "crt inspect": Kind(lambda: _of_toml(small_project()), _run_project),
     "rebuild": Kind(lambda: _of_json(recipe()), _rebuild),
     "report.json": Kind(lambda: _of_json(report()), _compare),
     "files.sha256": Kind(_lists, _read_list),

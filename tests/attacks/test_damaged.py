@@ -12,14 +12,13 @@ from pybuild.files.shape import WORDS, misfits
 from pybuild.html.schema import of_image, schema
 from tests.attacks.damaged import (
     COMMON,
-    ENTRY,
     KINDS,
     OF_JSON,
     damaged,
-    report,
     some,
     tried,
 )
+from tests.attacks.documents import ENTRY, report
 
 # how many of the inputs of a kind are tried each time: all take minutes
 MOST = {"front": 500, "crt.toml": 250, "crt inspect": 8, "rebuild": 60, "sweep": 40,
