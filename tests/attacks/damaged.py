@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import functools
 import io
 import json
 import math
@@ -66,23 +67,27 @@ def places(value: Any) -> Iterator[tuple[Any, ...]]:
             yield from ((key, *rest) for rest in places(value[key]))
 
 
-def damaged(document: Any, values: Sequence[Any]) -> Iterator[Any]:
-    """Copies with one fault each."""
-    for path in places(document):
-        for change in (*values, "DROP", "RENAME"):
-            made = copy.deepcopy(document)
-            holder = made
-            for key in path[:-1]:
-                holder = holder[key]
-            last = path[-1]
-            if change == "DROP":
-                del holder[last]
-            elif change == "RENAME":
-                if isinstance(holder, dict):
-                    holder[f"{last}x"] = holder.pop(last)
-            else:
-                holder[last] = copy.deepcopy(change)
-            yield made
+def faults(document: Any, values: Sequence[Any]) -> list[tuple[tuple[Any, ...], Any]]:
+    """Where, and what is there instead."""
+    changes = (*values, "DROP", "RENAME")
+    return [(path, change) for path in places(document) for change in changes]
+
+
+def with_fault(document: Any, path: tuple[Any, ...], change: Any) -> Any:
+    """A copy."""
+    made = copy.deepcopy(document)
+    holder = made
+    for key in path[:-1]:
+        holder = holder[key]
+    last = path[-1]
+    if change == "DROP":
+        del holder[last]
+    elif change == "RENAME":
+        if isinstance(holder, dict):
+            holder[f"{last}x"] = holder.pop(last)
+    else:
+        holder[last] = copy.deepcopy(change)
+    return made
 
 
 def as_json(document: Any) -> bytes:
@@ -122,11 +127,16 @@ def _toml(value: Any) -> str:
 # ---- readers -------------------------------------------------------------------
 
 
+Input = Callable[[], bytes]
+
+
 @dataclass(frozen=True)
 class Kind:
-    """inputs: all that there are; read: may raise BuildError"""
+    """inputs: all that there are, each made when it is wanted; read: may raise
+    BuildError
+    """
 
-    inputs: Callable[[], list[bytes]]
+    inputs: Callable[[], list[Input]]
     read: Callable[[Path, bytes], object]
 
 
@@ -193,7 +203,7 @@ def _compare(folder: Path, data: bytes) -> object:
     return quoted(of_report(one))
 
 
-def _lists() -> list[bytes]:
+def _lists() -> list[Input]:
     lines = (small_tree() / "crt" / "files.sha256").read_text().splitlines()[:3]
     digest = "0" * 64
     bad = ["x", digest, f"{digest}  ", f"{digest} a", f"{digest}  ../../x", "\0",
@@ -201,7 +211,8 @@ def _lists() -> list[bytes]:
            f"{'g' * 64}  a", f"{digest}  C:x", f"{digest}  a\\b", "a" * 5000,
            f"{digest}  {'a/' * 3000}b"]  # fmt: skip
     made = ["\n".join([*lines[:at], one, *lines[at:]]) for at in (0, 3) for one in bad]
-    return [*(text.encode() for text in made), b"\xff\xfe", b"", b"\n" * 1000]
+    all_ = [*(text.encode() for text in made), b"\xff\xfe", b"", b"\n" * 1000]
+    return [functools.partial(bytes, one) for one in all_]
 
 
 def _read_list(folder: Path, data: bytes) -> object:
@@ -245,12 +256,25 @@ def load_board(folder: Path, board: bytes, chip: bytes) -> object:
     return load_board(str(folder / "b"))
 
 
-def _of_toml(*documents: dict[str, Any]) -> list[bytes]:
-    return [as_toml(d) for one in documents for d in damaged(one, (*COMMON, *OF_TOML))]
+def _of_toml(*documents: dict[str, Any]) -> list[Input]:
+    return _each(documents, (*COMMON, *OF_TOML), as_toml)
 
 
-def _of_json(*documents: dict[str, Any]) -> list[bytes]:
-    return [as_json(d) for one in documents for d in damaged(one, (*COMMON, *OF_JSON))]
+def _of_json(*documents: dict[str, Any]) -> list[Input]:
+    return _each(documents, (*COMMON, *OF_JSON), as_json)
+
+
+def _each(
+    documents: Sequence[Any], values: Sequence[Any], write: Callable[[Any], bytes]
+) -> list[Input]:
+    def made(one: Any, path: tuple[Any, ...], change: Any) -> bytes:
+        return write(with_fault(one, path, change))
+
+    return [
+        functools.partial(made, one, path, change)
+        for one in documents
+        for path, change in faults(one, values)
+    ]
 
 
 KINDS = {
@@ -295,13 +319,14 @@ def problem_with(kind: Kind, folder: Path, data: bytes) -> str | None:
     return ""
 
 
-def tried(kind: Kind, inputs: Sequence[bytes]) -> Counter[str]:
+def tried(kind: Kind, inputs: Sequence[Input]) -> Counter[str]:
     """How many were accepted and refused; what else came of others, with the input."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="damaged-") as place:
         folder = Path(place) / "in"
         folder.mkdir()
-        for data in inputs:
+        for make in inputs:
+            data = make()
             found = problem_with(kind, folder, data)
             word = {None: "refused", "": "accepted"}.get(found, found)
             if found and not counts[found]:
@@ -311,7 +336,7 @@ def tried(kind: Kind, inputs: Sequence[bytes]) -> Counter[str]:
     return counts
 
 
-def some(inputs: Sequence[bytes], most: int, seed: int = 0) -> list[bytes]:
+def some(inputs: Sequence[Input], most: int, seed: int = 0) -> list[Input]:
     return random.Random(seed).sample(list(inputs), min(most, len(inputs)))
 
 
