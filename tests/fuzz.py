@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import sys
 import tempfile
 import time
@@ -25,7 +26,7 @@ from pybuild.ir.graph import Graph
 from tests.frontends.graphjson.test_graphjson import duplex
 from tests.fuzzers import corpora, of_c, of_python
 from tests.fuzzers.harnesses import READERS as IN_PYTHON
-from tests.fuzzers.outcome import Outcome
+from tests.fuzzers.outcome import SHORT, SHORT_INPUTS, Outcome
 from tests.graphs.networks import classifier
 from tests.params.images import sealed, seeds
 
@@ -144,11 +145,13 @@ def fuzz_python(
     read: Callable[[bytes], None],
     seconds: int,
 ) -> str:
-    """Reads what hypothesis makes of `inputs`; how many were taken and refused.
+    """Reads what hypothesis makes of `inputs`; how many were taken and refused. Of no
+    more than SHORT seconds a number of inputs: the same on any machine.
 
     Errors  what `read` raised, with the smallest input found that makes it
     """
-    end = time.monotonic() + seconds
+    strategy = inputs()
+    end = time.monotonic() + seconds if seconds > SHORT else math.inf
     counts = [0, 0]
 
     def once(data: bytes) -> None:
@@ -161,7 +164,7 @@ def fuzz_python(
         else:
             counts[0] += 1
 
-    number, strategy = 0, inputs()
+    number = 0
     rounds = settings(
         max_examples=ROUND, deadline=None, database=None,
         suppress_health_check=list(HealthCheck),
@@ -169,6 +172,8 @@ def fuzz_python(
     while time.monotonic() < end:
         number += 1
         rounds(seed(number)(given(strategy)(once)))()
+        if seconds <= SHORT and sum(counts) >= SHORT_INPUTS:
+            break
     assert all(counts), f"{counts[0]} accepted, {counts[1]} refused"
     return f"{sum(counts)} tried, {counts[0]} accepted, {counts[1]} refused"
 

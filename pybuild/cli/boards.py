@@ -6,7 +6,6 @@ Options, files in and out, tables; what a board does is pybuild.boards'.
 from __future__ import annotations
 
 import argparse
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -107,7 +106,7 @@ def must_be_here(args: argparse.Namespace) -> None:
             raise BuildError("--on", what, instead)
     note = _device(args).note
     if note:
-        print(f"note: {note}", file=sys.stderr, flush=True)
+        say(f"note: {note}", error=True)
 
 
 # ---- verbs --------------------------------------------------------------------
@@ -123,7 +122,7 @@ def boards(args: argparse.Namespace) -> Outcome:
     if not args.json:
         _show([_row(one) for one in facts])
         for why in sorted({one["why"] for one in facts if one["why"]}):
-            print(why)
+            say(why)
     return OK, {"boards": facts}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import functools
 import io
 import json
 import math
@@ -25,11 +26,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pybuild
 from pybuild.errors import BuildError
-from tests.toolchains import ROOT
+from tests.attacks.documents import (
+    BOARD,
+    CHIP,
+    DIGITS,
+    ENTRY,
+    FIGURES,
+    fronts,
+    project,
+    recipe,
+    report,
+    small_project,
+    small_tree,
+)
 
-DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 COMMON: tuple[Any, ...] = (
     True, 0, -1, 5, 2**31, 2**63 - 1, -(2**63), 0.5, -1e308, "", "x", "../../x",
     "/dev/zero", "\x1b[2J\x07", "a\u202eb\x9b", "x\ny: z", "\0", "a" * 3000, "9" * 5000,
@@ -56,23 +67,27 @@ def places(value: Any) -> Iterator[tuple[Any, ...]]:
             yield from ((key, *rest) for rest in places(value[key]))
 
 
-def damaged(document: Any, values: Sequence[Any]) -> Iterator[Any]:
-    """Copies with one fault each."""
-    for path in places(document):
-        for change in (*values, "DROP", "RENAME"):
-            made = copy.deepcopy(document)
-            holder = made
-            for key in path[:-1]:
-                holder = holder[key]
-            last = path[-1]
-            if change == "DROP":
-                del holder[last]
-            elif change == "RENAME":
-                if isinstance(holder, dict):
-                    holder[f"{last}x"] = holder.pop(last)
-            else:
-                holder[last] = copy.deepcopy(change)
-            yield made
+def faults(document: Any, values: Sequence[Any]) -> list[tuple[tuple[Any, ...], Any]]:
+    """Where, and what is there instead."""
+    changes = (*values, "DROP", "RENAME")
+    return [(path, change) for path in places(document) for change in changes]
+
+
+def with_fault(document: Any, path: tuple[Any, ...], change: Any) -> Any:
+    """A copy."""
+    made = copy.deepcopy(document)
+    holder = made
+    for key in path[:-1]:
+        holder = holder[key]
+    last = path[-1]
+    if change == "DROP":
+        del holder[last]
+    elif change == "RENAME":
+        if isinstance(holder, dict):
+            holder[f"{last}x"] = holder.pop(last)
+    else:
+        holder[last] = copy.deepcopy(change)
+    return made
 
 
 def as_json(document: Any) -> bytes:
@@ -112,32 +127,17 @@ def _toml(value: Any) -> str:
 # ---- readers -------------------------------------------------------------------
 
 
+Input = Callable[[], bytes]
+
+
 @dataclass(frozen=True)
 class Kind:
-    """inputs: all that there are; read: may raise BuildError"""
+    """inputs: all that there are, each made when it is wanted; read: may raise
+    BuildError
+    """
 
-    inputs: Callable[[], list[bytes]]
+    inputs: Callable[[], list[Input]]
     read: Callable[[Path, bytes], object]
-
-
-def _fronts() -> list[dict[str, Any]]:
-    decision = {"smooth": 4, "threshold": 0.6, "release": 0.5, "refractory": 3,
-                "ignore": [0, 1]}  # fmt: skip
-    sound = {"rate": 16000, "window": 480, "hop": 320, "bands": 8, "low": 125.0,
-             "high": 7500.0, "gain": True}  # fmt: skip
-    camera = {"kind": "images", "format": "rgb565", "width": 8, "height": 8,
-              "size": [4, 4], "crop": [0, 0, 8, 8], "resize": "bilinear", "colours": 3,
-              "ones": False, "mean": [0.5, 0.5, 0.5], "std": 1.0}  # fmt: skip
-    moved = {"kind": "motion", "rate": 100.0, "window": 32, "hop": 16, "axes": 3,
-             "bands": 2, "low": 1.0, "high": 40.0, "scale": 1.0}  # fmt: skip
-    top = {"every": 1, "stream": False, "decision": decision}
-    return [
-        {**top, "features": {**sound, "kind": "log_mel", "scale": 0.05}},
-        {"features": {**sound, "kind": "mfcc", "coefficients": 4, "gain": False}},
-        {"features": {**sound, "kind": "micro_frontend"}},
-        {"features": camera},
-        {"features": moved},
-    ]
 
 
 def _read_front(folder: Path, data: bytes) -> object:
@@ -146,40 +146,6 @@ def _read_front(folder: Path, data: bytes) -> object:
     path = folder / ("front.json" if data.startswith(b"{") else "front.toml")
     path.write_bytes(data)
     return read_front(path)
-
-
-def _project() -> dict[str, Any]:
-    """Every option once, where it is for every model, and of each verb."""
-    from pybuild.options.option import of_words
-    from pybuild.options.packages import PackageOptions
-    from pybuild.options.table import COMMON as SHARED
-    from pybuild.options.table import VERBS, BoardOptions
-    from pybuild.project.read import ALONE
-
-    every = of_words(*SHARED, BoardOptions, PackageOptions)
-    made: dict[str, Any] = {
-        one.word: _example(one) for one in every if one.word not in ALONE
-    }
-    for verb, classes in VERBS.items():
-        if verb != "build":
-            own = [x for x in of_words(*classes) if x not in every]
-            made[verb] = {x.word: _example(x) for x in own if x.word not in _NOT_SAID}
-    made["models"] = {"a": {"file": "a.tflite", "out": "here"}, "b": {"file": "b.onnx"}}
-    made["images"] = {"both": {"models": ["a", "b"], "exclusive": ["a,b"]}}
-    made["sweeps"] = {"s": {"models": ["a"], "target": ["generic", "cortex-m4"]}}
-    return made
-
-
-_NOT_SAID = ("name", "project", "force", "outside", "scheduler", "out")
-
-
-def _example(one: Any) -> Any:
-    """A value that it can have."""
-    known = {"target": "cortex-m4", "params": ["w"], "device": {"1": "cortex-m4"},
-             "on": "mps2-an386", "version": "1.0.0"}  # fmt: skip
-    if not one.kind.metavar:
-        return True
-    return known.get(one.word, json.loads(json.dumps(one.kind.example)))
 
 
 def _read_project(folder: Path, data: bytes) -> object:
@@ -199,14 +165,6 @@ def _run_project(folder: Path, data: bytes) -> object:
     return _command("inspect", "a", "--project", str(folder / "crt.toml"))
 
 
-def _small_project() -> dict[str, Any]:
-    words = {"target": "cortex-m4", "optimise": "size", "ram-limit": "64K",
-             "region": ["dtcm=1K:fast+weights", "sram=96K"], "params": ["dense_w"],
-             "place": {"*": 0}, "input": "keep", "layout": {"image": "nhwc"},
-             "state": [], "plan": "rows", "names": "ids"}  # fmt: skip
-    return {"models": {"a": {"file": "a.tflite", **words}}}
-
-
 def _command(*words: str) -> None:
     """Errors  BuildError in the words of stderr, for a code that says so"""
     from pybuild.cli import main
@@ -219,30 +177,6 @@ def _command(*words: str) -> None:
     assert not _UNSEEN.search(said) and "Traceback" not in said, said
     if code in (2, 3, 64):
         raise BuildError("", err.getvalue().replace("\n", " "))
-
-
-_TREES: dict[str, Path] = {}
-_KEPT = tempfile.TemporaryDirectory(prefix="crt-trees-")
-
-
-def _tree() -> Path:
-    """A small model as a folder, made once."""
-    if "one" not in _TREES:
-        _TREES["one"] = Path(_KEPT.name) / "one"
-        pybuild.load(DIGITS).build(_TREES["one"], name="d")
-        shutil.copy(DIGITS, Path(_KEPT.name))
-    return _TREES["one"]
-
-
-def report() -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((_tree() / "report.json").read_text())
-    return made
-
-
-def recipe() -> dict[str, Any]:
-    facts = report()
-    return {name: facts[name] for name in ("name", "provenance", "example")
-            if name in facts}  # fmt: skip
 
 
 def _rebuild(folder: Path, data: bytes) -> object:
@@ -269,15 +203,16 @@ def _compare(folder: Path, data: bytes) -> object:
     return quoted(of_report(one))
 
 
-def _lists() -> list[bytes]:
-    lines = (_tree() / "crt" / "files.sha256").read_text().splitlines()[:3]
+def _lists() -> list[Input]:
+    lines = (small_tree() / "crt" / "files.sha256").read_text().splitlines()[:3]
     digest = "0" * 64
     bad = ["x", digest, f"{digest}  ", f"{digest} a", f"{digest}  ../../x", "\0",
            f"{digest}  /etc/passwd", f"{digest}  a/../../b", f"{digest}  \x1b[2J",
            f"{'g' * 64}  a", f"{digest}  C:x", f"{digest}  a\\b", "a" * 5000,
            f"{digest}  {'a/' * 3000}b"]  # fmt: skip
     made = ["\n".join([*lines[:at], one, *lines[at:]]) for at in (0, 3) for one in bad]
-    return [*(text.encode() for text in made), b"\xff\xfe", b"", b"\n" * 1000]
+    all_ = [*(text.encode() for text in made), b"\xff\xfe", b"", b"\n" * 1000]
+    return [functools.partial(bytes, one) for one in all_]
 
 
 def _read_list(folder: Path, data: bytes) -> object:
@@ -288,15 +223,6 @@ def _read_list(folder: Path, data: bytes) -> object:
     from pybuild.rebuild import made_again
 
     return made_again(folder, [DIGITS])
-
-
-_FIGURES = {
-    "target": "generic", "ram": 720, "flash": 5000, "code": 900, "instructions": 9000,
-    "cycles": None, "macs": 10, "board": None, "command": "crt build", "accuracy": 0.9,
-    "error": None, "warnings": ["one"],
-}  # fmt: skip
-ENTRY = {"key": "k", "figures": _FIGURES, "limit": False, "report": None,
-         "problems": [{"where": "a", "what": "b", "hint": ""}]}  # fmt: skip
 
 
 def _read_entry(folder: Path, data: bytes) -> object:
@@ -310,27 +236,13 @@ def _read_entry(folder: Path, data: bytes) -> object:
     found = store.entry("k")
     if found is None:
         return None
-    row = {"key": "k", "model": "m", "options": {}, **_FIGURES, **found["figures"],
+    row = {"key": "k", "model": "m", "options": {}, **FIGURES, **found["figures"],
            "problems": found["problems"], "report": found["report"]}  # fmt: skip
     front([row, row], ("ram", "flash", "instructions"))
     front([row, row], ("cycles", "accuracy", "error"))
     report = found["report"]
     assert report is None or re.fullmatch(r"builds/\w+\.html", report)
     return page("x", {"rows": [row]}, SWEEP)
-
-
-BOARD = {"soc": "chip", "program": "flash {}",
-         "console": {"uart": "cmsdk", "base": 0x40004000},
-         "flash": {"origin": 0, "size": "256K"},
-         "qemu": {"system": "arm", "machine": "mps2-an386", "arguments": ["-m", "16"]},
-         }  # fmt: skip
-CHIP = {"cpu": "cortex-m4", "title": "x", "hz": 1000000, "start_hz": 1000, "cores": 2,
-        "flash": {"origin": 0, "size": "256K"}, "ram": {"origin": 1, "size": "64K"},
-        "memory": {"dtcm": {"origin": 2, "size": "8K"}}, "fpu": "single", "dsp": True,
-        "wait_states": 2, "source": "x", "note": "y", "image": False,
-        "energy": {"microamperes_per_mhz": 100, "volts": 3.3},
-        "second": {"cpu": "cortex-m4", "chip": "sse200"}, "beside": "cortex-m4",
-        "compared": {"text": ["hz"]}}  # fmt: skip
 
 
 def load_board(folder: Path, board: bytes, chip: bytes) -> object:
@@ -344,18 +256,31 @@ def load_board(folder: Path, board: bytes, chip: bytes) -> object:
     return load_board(str(folder / "b"))
 
 
-def _of_toml(*documents: dict[str, Any]) -> list[bytes]:
-    return [as_toml(d) for one in documents for d in damaged(one, (*COMMON, *OF_TOML))]
+def _of_toml(*documents: dict[str, Any]) -> list[Input]:
+    return _each(documents, (*COMMON, *OF_TOML), as_toml)
 
 
-def _of_json(*documents: dict[str, Any]) -> list[bytes]:
-    return [as_json(d) for one in documents for d in damaged(one, (*COMMON, *OF_JSON))]
+def _of_json(*documents: dict[str, Any]) -> list[Input]:
+    return _each(documents, (*COMMON, *OF_JSON), as_json)
+
+
+def _each(
+    documents: Sequence[Any], values: Sequence[Any], write: Callable[[Any], bytes]
+) -> list[Input]:
+    def made(one: Any, path: tuple[Any, ...], change: Any) -> bytes:
+        return write(with_fault(one, path, change))
+
+    return [
+        functools.partial(made, one, path, change)
+        for one in documents
+        for path, change in faults(one, values)
+    ]
 
 
 KINDS = {
-    "front": Kind(lambda: _of_toml(*_fronts()) + _of_json(_fronts()[0]), _read_front),
-    "crt.toml": Kind(lambda: _of_toml(_project()), _read_project),
-    "crt inspect": Kind(lambda: _of_toml(_small_project()), _run_project),
+    "front": Kind(lambda: _of_toml(*fronts()) + _of_json(fronts()[0]), _read_front),
+    "crt.toml": Kind(lambda: _of_toml(project()), _read_project),
+    "crt inspect": Kind(lambda: _of_toml(small_project()), _run_project),
     "rebuild": Kind(lambda: _of_json(recipe()), _rebuild),
     "report.json": Kind(lambda: _of_json(report()), _compare),
     "files.sha256": Kind(_lists, _read_list),
@@ -394,13 +319,14 @@ def problem_with(kind: Kind, folder: Path, data: bytes) -> str | None:
     return ""
 
 
-def tried(kind: Kind, inputs: Sequence[bytes]) -> Counter[str]:
+def tried(kind: Kind, inputs: Sequence[Input]) -> Counter[str]:
     """How many were accepted and refused; what else came of others, with the input."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="damaged-") as place:
         folder = Path(place) / "in"
         folder.mkdir()
-        for data in inputs:
+        for make in inputs:
+            data = make()
             found = problem_with(kind, folder, data)
             word = {None: "refused", "": "accepted"}.get(found, found)
             if found and not counts[found]:
@@ -410,7 +336,7 @@ def tried(kind: Kind, inputs: Sequence[bytes]) -> Counter[str]:
     return counts
 
 
-def some(inputs: Sequence[bytes], most: int, seed: int = 0) -> list[bytes]:
+def some(inputs: Sequence[Input], most: int, seed: int = 0) -> list[Input]:
     return random.Random(seed).sample(list(inputs), min(most, len(inputs)))
 
 

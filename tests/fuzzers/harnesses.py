@@ -223,7 +223,7 @@ def _read_report(data: bytes) -> None:
 
 @functools.cache
 def _report_seeds() -> list[bytes]:
-    from tests.attacks.damaged import recipe, report
+    from tests.attacks.documents import recipe, report
 
     short = json.dumps(report(), separators=(",", ":"))
     return [json.dumps(recipe()).encode(), short.encode()]
@@ -252,7 +252,7 @@ def _read_entry(data: bytes) -> None:
 
 
 def _entry_seeds() -> list[bytes]:
-    from tests.attacks.damaged import ENTRY
+    from tests.attacks.documents import ENTRY
 
     return [json.dumps(ENTRY).encode()]
 
@@ -266,7 +266,8 @@ def _read_board(data: bytes) -> None:
 
 
 def _board_seeds() -> list[bytes]:
-    from tests.attacks.damaged import BOARD, CHIP, as_toml
+    from tests.attacks.damaged import as_toml
+    from tests.attacks.documents import BOARD, CHIP
 
     return [as_toml(CHIP) + b"\0" + as_toml(BOARD)]
 
