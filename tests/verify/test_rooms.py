@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards import check as on_boards
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
 from pybuild.verify import check as checking
@@ -63,3 +66,29 @@ def test_what_is_more_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_wide_sum_that_cancels_is_no_difference(seed: int) -> None:
     assert checked(sine_of_sums(64), seed).ok
+
+
+@pytest.mark.parametrize("by", [0.0, 0.02])
+def test_a_board_s_machine_is_compared_with_the_reference(
+    by: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board that gives what this machine gives is not right for that alone."""
+    library = pybuild.build(sine_of_sums(16))
+    device: Any = SimpleNamespace(
+        board=SimpleNamespace(name="any"), toolchain="gcc",
+        simulator=SimpleNamespace(name="none"),
+    )  # fmt: skip
+    program = SimpleNamespace(library=library, fit=None)
+    monkeypatch.setattr(on_boards, "program_of", lambda *given: program)
+    monkeypatch.setattr(
+        on_boards, "run_program",
+        lambda device, program, given: on_boards.on_host(library, given, False),
+    )  # fmt: skip
+    alone = on_boards.check_on_board(device, library, "sines", 2).result
+    assert alone.ok and alone.wide is not None
+    moved(by, monkeypatch)
+    both = on_boards.check_on_board(device, library, "sines", 2, ref="numpy").result
+    assert both.ok == (by == 0) and both.wide is not None
+    assert both.backends["any"].good
+    assert both.backends["this machine"].good == (by == 0)
+    assert both.reference.startswith("this machine, and that against numpy")

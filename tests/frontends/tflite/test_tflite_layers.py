@@ -75,7 +75,8 @@ _SLICES = {
     "offset_from_behind": ((6, 7), ([-4, -9], [2, 5], [1, 1]), {"Offset": True}),
     "offset_backwards": ((6, 7), ([4, 9], [-4, -4], [-1, -2]), {"Offset": True}),
     "offset_and_masks": (
-        (6, 7, 5), ([1, 2, 1], [3, 4, 2], [1, 1, 1]),
+        (6, 7, 5),
+        ([1, 2, 1], [3, 4, 2], [1, 1, 1]),
         {"Offset": True, "BeginMask": 1, "ShrinkAxisMask": 4},
     ),
     "ellipsis": ((4, 3, 5), ([1, 0, 2], [3, 0, 4], [1, 1, 1]), {"EllipsisMask": 2}),
