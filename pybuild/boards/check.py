@@ -15,9 +15,10 @@ from pybuild.host.lazy_buffers import lend
 from pybuild.host.trace import recorded
 from pybuild.package.curve import Fit, fit_facts
 from pybuild.records import dataclass
-from pybuild.verify.check import CheckResult, check, inputs_of
+from pybuild.verify.check import CheckResult, check
 from pybuild.verify.classes import REFERENCE, classes_of
 from pybuild.verify.compare import Judge, Limits, Tally, ranges
+from pybuild.verify.own_samples import inputs_of
 from pybuild.verify.samples import Inputs, samples
 from pybuild.verify.wide import Wide, wide_sample
 

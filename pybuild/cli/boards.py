@@ -391,7 +391,7 @@ def _inputs(
 
     Errors  BuildError with everything that is wrong
     """
-    from pybuild.verify.check import inputs_of
+    from pybuild.verify.own_samples import inputs_of
     from pybuild.verify.samples import example_inputs
 
     if args.data is None:

@@ -9,7 +9,8 @@ from pybuild.boards.check import against_host, on_host
 from pybuild.host.source import Portable
 from pybuild.progress import Progress, silent
 from pybuild.rpc.address import connect
-from pybuild.verify.check import CheckResult, inputs_of
+from pybuild.verify.check import CheckResult
+from pybuild.verify.own_samples import inputs_of
 from pybuild.verify.samples import samples
 
 if TYPE_CHECKING:

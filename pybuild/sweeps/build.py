@@ -226,8 +226,8 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
     Errors  BuildError for samples without labels, or a model that tells no class
     """
     from pybuild.host.lazy_buffers import lend
-    from pybuild.verify.check import inputs_of
     from pybuild.verify.classes import classes_of
+    from pybuild.verify.own_samples import inputs_of
 
     graph = library.plan.graph
     if graph.windows:

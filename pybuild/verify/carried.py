@@ -42,7 +42,8 @@ def carried(
                     a.astype(np.float64) - b.astype(np.float64)
                 )
                 off = have[name].astype(np.float64) - near
-                room = _room(node, graph, ours) if node.op in _SUMS else np.zeros(())
+                terms = terms_of(node, graph, ours)
+                room = np.zeros(()) if terms is None else terms * _ROUNDINGS
                 near = near + np.clip(off, -room, room)
                 whole = np.where(np.isfinite(near), near, want[name])
                 moved[name] = whole.astype(np.float32)
@@ -62,9 +63,11 @@ def _made(node: Node, graph: Graph, values: Values) -> Sequence[Array]:
     return operator_of(node, graph).reference(node, graph, reads)
 
 
-def _room(node: Node, graph: Graph, values: Values) -> Reals:
-    """Of the sum of all terms, each as great as it is."""
+def terms_of(node: Node, graph: Graph, values: Values) -> Reals | None:
+    """The sum of all terms, each as great as it is; None: the layer is no sum."""
+    if node.op not in _SUMS:
+        return None
     free = node.with_attrs(clamp=(None, None)) if "clamp" in node.attrs else node
     great = {name: np.abs(values[name]) for name in node.inputs if name}
     made: Reals = np.abs(_made(free, graph, great)[0].astype(np.float64))
-    return made * np.float64(_ROUNDINGS)
+    return made

@@ -11,8 +11,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.host.lazy_buffers import lend
@@ -39,7 +37,9 @@ from pybuild.verify.judgement import (
     values_of,
 )
 from pybuild.verify.other_kernels import beside
+from pybuild.verify.own_samples import inputs_of
 from pybuild.verify.reference import Reference, reference
+from pybuild.verify.rooms import by_rooms
 from pybuild.verify.roundings import Roundings
 from pybuild.verify.samples import Inputs, Sample, sample, samples
 from pybuild.verify.stream import feed, newest
@@ -153,8 +153,7 @@ def check(
                 trace = None if known_bad else full
                 seen, have = _compare(judge, net, case, per_layer, trace)
                 tallies[name] += seen
-                if known.kind in _BY_NODES:
-                    seen_by[name].append({n: have[n] for n in case.values})
+                seen_by[name].append({n: have[n] for n in case.values if n in have})
                 if own is not None:
                     outputs[name].append({n: have[n] for n in graph.outputs})
             progress(index + 1, len(cases))
@@ -171,6 +170,12 @@ def check(
         path, library, whole, cases, seen_by, _Found(known, tallies, judge)
     )
     notes = [*notes, *more]
+    if not (rounded or known.hybrid or all(t.good for t in tallies.values())):
+        given = [case.sample.inputs for case in cases]
+        near = by_rooms(judge, given, [case.values for case in cases], seen_by)
+        if near is not None:
+            tallies, note = near
+            notes.append(note)
     tallies = {name: tally + far[name] for name, tally in tallies.items()}
     if known.lacking:
         given = [case.sample.inputs for case in cases]
@@ -264,15 +269,6 @@ def _classes(
 ) -> Classes | None:
     every = {REFERENCE: [case.values for case in cases], **outputs}
     return classes_of(graph.outputs[0], every, labels)
-
-
-def inputs_of(own: Samples | None) -> list[Inputs]:
-    """Each of a user's samples by itself; [] if there are none."""
-    return [] if own is None else [one_of(chunk) for chunk in own.chunks(1)]
-
-
-def one_of(chunk: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: np.ascontiguousarray(value[0]) for name, value in chunk.items()}
 
 
 def _cases_of(

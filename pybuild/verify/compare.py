@@ -159,7 +159,7 @@ def ranges(graph: Graph, values: Iterable[Values]) -> dict[str, float]:
     highs: dict[str, float] = {}
     for one in values:
         for name, value in one.items():
-            if value.dtype == np.float32 and value.size:
+            if value.dtype == np.float32:
                 known = value[np.isfinite(value)]
                 low, high = lows.get(name, np.inf), highs.get(name, -np.inf)
                 lows[name] = min(low, float(known.min(initial=np.inf)))

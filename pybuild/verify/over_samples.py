@@ -22,10 +22,11 @@ from pybuild.ops.fixed_point.quant import real
 from pybuild.progress import Progress, silent
 from pybuild.quantisation.measure import Power
 from pybuild.records import dataclass
-from pybuild.verify.check import check, inputs_of
+from pybuild.verify.check import check
 from pybuild.verify.classes import Classes
 from pybuild.verify.compare import distance
 from pybuild.verify.judgement import values_of
+from pybuild.verify.own_samples import inputs_of
 from pybuild.verify.real_numbers import in_real_numbers
 from pybuild.verify.reference import reference
 

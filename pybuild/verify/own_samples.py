@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pybuild.dtype import Array
 from pybuild.errors import UsageError
 from pybuild.package.provenance import Origin
 from pybuild.quantisation.samples import Samples, samples_of
+from pybuild.verify.samples import Inputs
 
 if TYPE_CHECKING:
     from pybuild.host.build_facts import Library
@@ -57,3 +60,12 @@ def file_and_reference(model: Origin, ref: str = "auto") -> tuple[Path, str]:
     told = model.quantisation is not None or path is None
     chosen = "numpy" if told and ref == "auto" else ref
     return path or Path(model.path), chosen
+
+
+def inputs_of(own: Samples | None) -> list[Inputs]:
+    """Each of a user's samples by itself; [] if there are none."""
+    return [] if own is None else [one_of(chunk) for chunk in own.chunks(1)]
+
+
+def one_of(chunk: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: np.ascontiguousarray(value[0]) for name, value in chunk.items()}

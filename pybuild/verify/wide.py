@@ -7,25 +7,22 @@ exponential that overflows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph
-from pybuild.ops.interpret import interpret, operator_of
+from pybuild.ops.interpret import interpret
 from pybuild.records import dataclass
 from pybuild.verify.compare import Judge, Limits, Values, ranges
+from pybuild.verify.rooms import rooms
 from pybuild.verify.samples import Sample, is_wide, sample
 
 # powers of 10, the greatest first in which no value of the model overflows
 _POWERS = (30, 20, 12, 6, 4, 3, 2, 1)
 _POWERS16 = (4, 3, 2, 1)
-_ULP = 2.0**-23
-_WORLDS = 4
-# of the greatest deviation of these
-_REACH = 16.0
 
 
 @dataclass(frozen=True)
@@ -88,45 +85,4 @@ def judges_of(
     judge = Judge(graph, limits, ranges(graph, [wanted]))
     yield judge
     if not graph.windows:
-        yield replace(judge, rooms=_rooms(graph, wide.sample.inputs, [*wanted]))
-
-
-def _rooms(
-    graph: Graph, inputs: Mapping[str, Array], names: Sequence[str]
-) -> dict[str, Array]:
-    """How far roundings between layers move each value.
-
-    Source  random roundings: D. Parker, Monte Carlo arithmetic, 1997
-    """
-    with np.errstate(all="ignore"):
-        true = interpret(graph, inputs)
-        chance = np.random.default_rng(0)
-        moved = [_moved(graph, inputs, chance) for _ in range(_WORLDS)]
-    rooms = {}
-    for name in names:
-        if name in true and true[name].dtype.kind in "iuf":
-            value = true[name].astype(np.float64)
-            away = [np.abs(one[name].astype(np.float64) - value) for one in moved]
-            far = np.nan_to_num(np.max(away, axis=0), nan=np.inf)
-            rooms[name] = np.asarray(_REACH * far)
-    return rooms
-
-
-def _moved(
-    graph: Graph, inputs: Mapping[str, Array], chance: np.random.Generator
-) -> dict[str, Array]:
-    """All values, each float that a layer makes moved by one or two units in its
-    last place.
-    """
-    values: dict[str, Array] = {**graph.constants, **inputs}
-    values |= {name: kept.initial for name, kept in graph.state.items()}
-    for node in graph.nodes:
-        reads = [values[name] if name else None for name in node.inputs]
-        made = operator_of(node, graph).reference(node, graph, reads)
-        for name, value in zip(node.outputs, made, strict=True):
-            if name and value.dtype == np.float32:
-                by = chance.uniform(_ULP, 2 * _ULP, value.shape)
-                by = np.where(chance.uniform(size=value.shape) < 0.5, -by, by)
-                value = (value.astype(np.float64) * (1 + by)).astype(np.float32)
-            values[name] = value
-    return values
+        yield replace(judge, rooms=rooms(graph, wide.sample.inputs, wanted))

@@ -93,9 +93,10 @@ def _refused(data: bytes) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize("wide", [0, 64])
 @pytest.mark.parametrize("scale", [-0.5, float("nan"), float("inf")])
-def test_what_is_no_scale_names_its_channel(scale: float) -> None:
-    made = drawn("conv", [], 0)
+def test_what_is_no_scale_names_its_channel(scale: float, wide: int) -> None:
+    made = drawn("conv", [], wide)
     made.scales[3] = scale
     wanted = f"'w' has scale {scale:g} in channel 3. Hint: quantise the model again"
     assert wanted in _refused(tflite("conv", made))

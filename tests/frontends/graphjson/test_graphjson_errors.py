@@ -162,7 +162,7 @@ CASES: list[tuple[Change, str]] = [
      "list places of inputs that may be absent"),
     (_put(*FC, "attrs", "quant", "[]"), "node 'fc' (dense): 'attrs.quant' is not a list"
      " of 1 quantisations"),
-    (_put(*FC, "attrs", "quant", '[{"scale": [0]}]'), "node 'fc' (dense): its "
+    (_put(*FC, "attrs", "quant", '[{"scale": [-1]}]'), "node 'fc' (dense): its "
      "quantisation is wrong: its scale is not a list of positive numbers"),
     (_put(*FC, "attrs", "quant", '[{"scale": [1, 2]}]'), "node 'fc' (dense): its "
      "quantisation is wrong: 2 scales and 1 zero points for shape [2, 4], axis None"),

@@ -89,7 +89,7 @@ def _pieces(reader: str) -> bytes:
             FileOperator(reader, (3, 0), (4,), table, options),
         ],
         [0],
-        [4] if reader != "none" else [3],
+        [4],
     )
 
 
@@ -102,16 +102,10 @@ def test_a_piece_without_elements_is_joined_to_others() -> None:
     assert np.array_equal(found, run_litert(data, [{"x": x}])[0]["y"])
 
 
-@pytest.mark.parametrize(
-    "reader, said",
-    [
-        ("ADD", "m.tflite: node 'y' (ADD): reads 'none', which has no elements"),
-        ("none", "m.tflite: node 'none' (SLICE): its output [0, 3] has no elements"),
-    ],
-)
-def test_nothing_else_reads_what_has_no_elements(reader: str, said: str) -> None:
+def test_nothing_else_reads_what_has_no_elements() -> None:
     with pytest.raises(BuildError) as caught:
-        load("m.tflite", _pieces(reader), {})
+        load("m.tflite", _pieces("ADD"), {})
+    said = "m.tflite: node 'y' (ADD): reads 'none', which has no elements"
     assert said in [str(p) for p in caught.value.problems]
 
 

@@ -61,8 +61,13 @@ def quant_of(
         raise op.invalid("only float32 scales per tensor or channel are supported")
     numbers = row(scales)
     fit = [0 < s < np.inf or (held and s == 0) for s in numbers]
-    if not numbers or not all(fit):
-        raise op.invalid("a scale is not a positive number")
+    if not numbers:
+        raise op.invalid("it has no scale")
+    if not all(fit):
+        at = fit.index(False)
+        where = f" in channel {at}" if len(numbers) > 1 else ""
+        what = f"its scale {numbers[at]:g}{where} is not a positive number"
+        raise op.invalid(what, "quantise the model again")
     kind = "uint8" if zeros is None else zeros.dtype.name
     points = (0,) if zeros is None else tuple(int(z) for z in zeros.reshape(-1))
     if kind == "uint8":
