@@ -26,8 +26,9 @@ leave() {
     debootstrap --variant=minbase --include=$packages "$suite" "$folder"
 cp -L /etc/resolv.conf /etc/hosts "$folder/etc/"
 [ ! -e /etc/pip.conf ] || cp -L /etc/pip.conf "$folder/etc/"
-mkdir -p "$folder/usr/local/share/ca-certificates"
-cp -RL /usr/local/share/ca-certificates/. "$folder/usr/local/share/ca-certificates/"
+certificates=usr/local/share/ca-certificates
+mkdir -p "$folder/$certificates"
+[ ! -d "/$certificates" ] || cp -RL "/$certificates/." "$folder/$certificates/"
 inside true 2>/dev/null || git clone -q . "$folder/srv/tree"
 git -C "$folder/srv/tree" pull -q
 trap leave EXIT
