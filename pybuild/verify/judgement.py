@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.host.lazy_buffers import lend
@@ -106,20 +108,24 @@ def by_roundings(
 
 
 def _steps(graph: Graph, theirs: Sequence[Values], found: Sequence[Values]) -> str:
-    """How far another interpreter's outputs are from the standard's: "2 steps"."""
-    most, count, integers = 0.0, 0, False
+    """How far another interpreter's outputs are from the standard's: "2 steps"; what is
+    NaN or infinite in one of them is only counted."""
+    most, count, endless, integers = 0.0, 0, 0, False
     for have, want in zip(theirs, found, strict=True):
         for name in set(graph.outputs) & have.keys() & want.keys():
             step = step_of(graph, name)
             whole = want[name].dtype.kind in "iu"
             integers = integers or whole or step > 0
             far = distance(have[name], want[name]) / (step or 1.0)
-            most = max(most, float(far.max(initial=0.0)))
-            count += int((far > 1e-3 * (step > 0 or whole)).sum())
+            near = far[np.isfinite(far)]
+            endless += far.size - near.size
+            most = max(most, float(near.max(initial=0.0)))
+            count += int((near > 1e-3 * (step > 0 or whole)).sum())
+    more = f", by NaN or infinity in {endless} values" if endless else ""
     if not integers:
-        return f"{most:.2g}"
+        return f"{most:.2g}{more}"
     steps = max(round(most), 1 if count else 0)
-    return f"{steps} step{'s' * (steps != 1)} in {count} values"
+    return f"{steps} step{'s' * (steps != 1)} in {count} values{more}"
 
 
 def limits_of(known: Reference) -> Limits:

@@ -42,10 +42,12 @@ def _unportable(text: str) -> list[int]:
         given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         words = [ast.unparse(argument) for argument in call.args]
         is_open = name == "open" and isinstance(call.func, ast.Name)
+        # our own read_text(path) is of UTF-8
+        is_path = isinstance(call.func, ast.Attribute)
         if (
             name == "write_text"
             or given.get("text") == "True"
-            or (name == "read_text" and "encoding" not in given)
+            or (name == "read_text" and is_path and "encoding" not in given)
             or (is_open and not _says_how(words, given))
         ):
             found.append(line)

@@ -1,4 +1,6 @@
-"""Every function of one float that a graph has, at every magnitude, by C and LLVM."""
+"""Every function of one float that a graph has, and every operator of ONNX and .tflite
+that is one, at every magnitude, in float32 and float16, by C and LLVM: near float64.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybuild.dtype import DType
+from pybuild.boards.device import program_of, run_program
+from pybuild.dtype import Array, DType
+from pybuild.frontends.onnx import load as load_onnx
+from pybuild.frontends.tflite import load as load_tflite
 from pybuild.ir.graph import Graph, Node, Tensor, verify
 from pybuild.kernels.layers.largest import largest
+from pybuild.model import Model
 from pybuild.ops.map import FUNCTIONS as OF_MAP
-from tests.magnitudes.functions import FUNCTIONS
+from tests.magnitudes.doors import ONNX, TFLITE
+from tests.magnitudes.functions import FUNCTIONS, Function
 from tests.magnitudes.grid import Bound, excess, grid, halves
-from tests.magnitudes.runs import results
+from tests.magnitudes.runs import joined, results
+from tests.magnitudes.test_onnx import types
+from tests.magnitudes.test_onnx import written as written_onnx
+from tests.magnitudes.test_tflite import written as written_tflite
+from tests.perf.measure import device
 from tests.toolchains import require
 
 # layers of float32, beside the functions of map
@@ -42,15 +53,33 @@ def _graph(kind: DType, size: int) -> Graph:
     return graph
 
 
+def _doors(kind: DType, x: Array) -> tuple[dict[str, Graph], dict[str, Function]]:
+    """Graphs by door; of each output what it should be."""
+    graphs = {"map": _graph(kind, x.size)}
+    true = {f"map_{n}": FUNCTIONS[n.removeprefix("layer_")]
+            for n in graphs["map"].outputs}  # fmt: skip
+    onnx = {name: one for name, one in ONNX.items() if kind.value in types(one)}
+    graphs["onnx"] = load_onnx("magnitudes.onnx", written_onnx(onnx, x), {})
+    true |= {f"onnx_y_{name}": one.function for name, one in onnx.items()}
+    if kind is DType.FLOAT32:
+        data = written_tflite(TFLITE, x.size)
+        graphs["tflite"] = load_tflite("magnitudes.tflite", data, {})
+        true |= {f"tflite_y_{name}": one.function for name, one in TFLITE.items()}
+    return graphs, true
+
+
 @pytest.mark.parametrize("kind", [DType.FLOAT32, DType.FLOAT16], ids=lambda k: k.value)
-def test_each_function_at_every_magnitude(kind: DType, tmp_path: Path) -> None:
+def test_each_at_every_magnitude(kind: DType, tmp_path: Path) -> None:
+    """Functions of a graph, and operators of ONNX and of .tflite."""
     require("gcc")
     assert functions() == FUNCTIONS.keys() - {"logistic"}, "a function without a row"
     x = grid() if kind is DType.FLOAT32 else halves()
+    graphs, functions_of = _doors(kind, x)
+    made = results("magnitudes", joined(graphs), {"x": x}, tmp_path)
+    assert made.keys() == functions_of.keys()
     wrong = []
-    made = results("magnitudes", _graph(kind, x.size), {"x": x}, tmp_path)
     for name, y in made.items():
-        function = FUNCTIONS[name.removeprefix("layer_")]
+        function = functions_of[name]
         with np.errstate(all="ignore"):
             true = function.true(x.astype(np.float64))
         bound = function.bound if kind is DType.FLOAT32 else _HALF
@@ -77,3 +106,16 @@ def test_a_bound_of_the_graph_keeps_the_table_of_two_over_pi_away(
     np.testing.assert_allclose(made["near"], np.sin(np.tanh(x)), rtol=3e-7)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(made["any"], np.sin(x.astype(float)), rtol=3e-7)
+
+
+def test_a_core_gives_the_bits_of_this_machine() -> None:
+    """Each function on a Cortex-M4, whose compiler and float unit are others."""
+    x = np.unique(grid())[::41]
+    x = np.concatenate([x, np.float32([0, -0.0, np.inf, -np.inf, np.nan])])
+    on = device("cortex-m4")
+    model = Model("core.toml", _graph(DType.FLOAT32, x.size), "onnx", "0" * 64)
+    made = model.build(None, name="core", input="keep").host("llvm")(x=x)
+    library = model.build(name="core", target="cortex-m4", input="keep")
+    (found,) = run_program(on, program_of(on, library), [{"x": x}])
+    for name, value in made.items():
+        np.testing.assert_array_equal(found[name], value, name)

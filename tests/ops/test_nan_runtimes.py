@@ -128,7 +128,8 @@ def test_boards(board: str, target: str, tmp_path: Path) -> None:
     path = tmp_path / "all.onnx"
     inputs = _onnx(path)
     samples = {name: value[None] for name, value in inputs.items()}
-    result = pybuild.check(path, samples, on=board, target=target)
+    # what is not as ONNX Runtime's is in docs/nan.md
+    result = pybuild.check(path, samples, on=board, target=target, ref="numpy")
     assert result.ok, result
 
 

@@ -10,9 +10,12 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from pybuild.dtype import DType
 from pybuild.entry import load
 from pybuild.host.native import Net
+from pybuild.ir.graph import Graph, Tensor
 from pybuild.verify.check import CheckResult, check
+from pybuild.verify.judgement import _steps
 from pybuild.verify.onnx_reference import unfused
 from tests.frontends.onnx.models import model
 from tests.frontends.onnx.quantised_nets import quantised
@@ -113,3 +116,13 @@ def test_signed_qlinear_files_run_where_the_optimiser_has_no_kernel(
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
     found = checked(path, ref="ort")
     assert found.ok and found.reference.startswith("ONNX Runtime")
+
+
+def test_nan_and_infinity_are_no_number_of_steps() -> None:
+    kinds = {"y": DType.FLOAT32, "q": DType.INT8}
+    tensors = {name: Tensor(name, (3,), kind) for name, kind in kinds.items()}
+    graph = Graph("m", "m", (), tensors, ("y", "q"), ("y", "q"))
+    theirs = {"y": np.float32([np.nan, 1, np.inf]), "q": np.int8([1, 2, 3])}
+    found = {"y": np.float32([1, 1, 1]), "q": np.int8([1, 2, 5])}
+    said = "2 steps in 1 values, by NaN or infinity in 2 values"
+    assert _steps(graph, [theirs], [found]) == said
