@@ -252,5 +252,3 @@ def _samples(made: Mapping[str, Any], search: _Search) -> dict[str, Path | None]
             search.must_be(path, made[role], source_of(path).sha256)
             found[role] = path
     return found
-
-

@@ -56,9 +56,7 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
     ]  # fmt: skip
     tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
     fitting = sum(one.fits for one in found)
-    say(
-        f"fits   {fitting} of {len(found)}; KB of RAM and flash, at the highest clock"
-    )
+    say(f"fits   {fitting} of {len(found)}; KB of RAM and flash, at the highest clock")
     say(
         "not    counted: the flash's wait states at that clock (WS, where a source has "
         "them),\n       and what caches and prefetch hide of them"

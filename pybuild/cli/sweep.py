@@ -47,7 +47,11 @@ def sweep(args: argparse.Namespace) -> Outcome:
         raise UsageError("--workers", "are processes here; --scheduler has its own")
     with working(f"sweeping {path.name}") as shown, _told(shown) as progress:
         found = pybuild.sweep(
-            path, own.out, workers=workers, scheduler=own.scheduler, outside=outside,
+            path,
+            own.out,
+            workers=workers,
+            scheduler=own.scheduler,
+            outside=outside,
             progress=progress,
         )
     if not args.json:

@@ -141,13 +141,9 @@ def show_classes(classes: Classes) -> None:
         if classes.labels is not None:
             right, samples = classes.right(who), len(classes.labels)
             say(f"{who}: {right} of {samples} right ({right / samples:.1%})", end="")
-            say(
-                end="\n" if who == REFERENCE or REFERENCE not in classes.said else ", "
-            )
+            say(end="\n" if who == REFERENCE or REFERENCE not in classes.said else ", ")
         if who != REFERENCE and REFERENCE in classes.said:
-            say(
-                f"{classes.changed(who)} of {len(said)} of another class than ", end=""
-            )
+            say(f"{classes.changed(who)} of {len(said)} of another class than ", end="")
             say("the reference says")
     if classes.labels is None:
         return
@@ -212,9 +208,7 @@ def show_bench(result: BenchResult, long: bool = False) -> None:
     ]
     table(f"{result.model} on this machine, back end {result.backend}", columns, rows)
     times = result.seconds
-    say(
-        f"{result.runs} runs, one thread: median {times.median * 1e6:,.1f} us", end=""
-    )
+    say(f"{result.runs} runs, one thread: median {times.median * 1e6:,.1f} us", end="")
     say(f", min {times.min * 1e6:,.1f}, max {times.max * 1e6:,.1f}")
     if result.against is not None:
         other = result.against

@@ -151,9 +151,7 @@ def _of_none(
         yield "", f"is {shown(value)}, not {' or '.join(dict.fromkeys(kinds))}"
 
 
-def _below(
-    key: str, found: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, str]]:
+def _below(key: str, found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     own = key if key.startswith("[") else key[:_SHOWN]
     for inner, what in found:
         dot = "." if inner and not inner.startswith("[") else ""
