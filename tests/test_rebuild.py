@@ -216,7 +216,8 @@ def test_no_tree(here: Path, capsys: Capture) -> None:
     assert "has no report.json" in capsys.readouterr().err
     (here / "report.json").write_text('{"name": "x"}')
     assert main(["rebuild", "."]) == 2
-    assert "does not say how the tree was made" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "has no 'provenance'. Hint: crt build makes one that says how" in said
     model = pybuild.load((here / "digits_int8.tflite").read_bytes())
     model.build("memory", name="d")
     assert main(["rebuild", "memory"]) == 2

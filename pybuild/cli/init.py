@@ -9,8 +9,10 @@ from typing import Any
 
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, UsageError
+from pybuild.files.names import stays_within
 from pybuild.files.say import say
 from pybuild.package.folder import write_file
+from pybuild.project.read import OUTSIDE
 from pybuild.project.write import project_text
 
 Outcome = tuple[int, dict[str, Any]]
@@ -28,5 +30,7 @@ def init(args: argparse.Namespace) -> Outcome:
     near = Path(os.path.relpath(model, out.parent)).as_posix()
     write_file(out, project_text(name, near))
     if not args.json:
-        say(f"wrote {args.out}; crt build {name} builds it")
+        inside = stays_within(out.parent, model)
+        more = "" if inside else f" --{OUTSIDE}"
+        say(f"wrote {args.out}; crt build {name}{more} builds it")
     return 0, {"wrote": args.out, "name": name}

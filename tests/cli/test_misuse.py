@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import socket
 import subprocess
 import sys
@@ -93,7 +94,8 @@ def test_idle_options_of_a_project_are_for_another_time(
 ) -> None:
     """Its toolchain is for boards; on this machine nobody asked for one."""
     monkeypatch.chdir(tmp_path)
-    text = f'toolchain = "gcc"\n[models.net]\nfile = "{INT8}"\n'
+    shutil.copy(INT8, "net.tflite")
+    text = 'toolchain = "gcc"\n[models.net]\nfile = "net.tflite"\n'
     Path("crt.toml").write_text(text)
     assert main(["run", "net"]) == 0
     assert capsys.readouterr().err == ""
@@ -138,7 +140,8 @@ def test_a_project_file_is_read_where_it_is_given(
     words = ["inspect", INT8, "--project", "nope.toml"]
     assert main(words) == 64
     assert capsys.readouterr().err.startswith("nope.toml: cannot be read (")
-    Path("nope.toml").write_text(f'[models.net]\nfile = "{INT8}"\n')
+    shutil.copy(INT8, "net.tflite")
+    Path("nope.toml").write_text('[models.net]\nfile = "net.tflite"\n')
     assert main(words) == 64
     said = f"nope.toml: there is no model '{INT8}'. Hint: one of net\n"
     assert capsys.readouterr().err == said

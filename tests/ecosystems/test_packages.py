@@ -87,10 +87,12 @@ def test_the_project_file_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all models at the top; trees of several models lie in one folder."""
+    for name in ("digits_int8.tflite", "digits_f32.onnx"):
+        shutil.copy(f"{DIGITS}/{name}", tmp_path)
     (tmp_path / "crt.toml").write_text(
         'package = ["cmake", "make"]\nlicence = "MIT"\n'
-        f'[models.a]\nfile = "{DIGITS}/digits_int8.tflite"\nout = "lib"\n'
-        f'[models.b]\nfile = "{DIGITS}/digits_f32.onnx"\nout = "lib"\n'
+        '[models.a]\nfile = "digits_int8.tflite"\nout = "lib"\n'
+        '[models.b]\nfile = "digits_f32.onnx"\nout = "lib"\n'
     )
     monkeypatch.chdir(tmp_path)
     assert main(["build"]) == 0

@@ -171,6 +171,14 @@ def test_init(here: Path, capsys: Capture) -> None:
     assert not Path("other.toml").exists()
 
 
+def test_what_init_says_of_a_model_elsewhere_works(here: Path, capsys: Capture) -> None:
+    assert main(["init", "digits_int8.tflite", "-o", "in/crt.toml"]) == 0
+    said = re.findall("crt (build .*) builds it", capsys.readouterr().out)[0]
+    where = ["--project", "in/crt.toml"]
+    assert main([*said.replace(" --outside", "").split(), *where]) == 64
+    assert main([*said.split(), *where]) == 0
+
+
 def test_every_option_is_in_the_file_that_init_writes(tmp_path: Path) -> None:
     """Each line that is commented out may be used, and means what it says."""
     text = project_text("d", "d.tflite")
