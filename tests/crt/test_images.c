@@ -82,7 +82,7 @@ static void test_another_models_image(void)
 
 /* An instance is initialised anew and its image opened anew, while it is in
  * use: its count begins anew, too. */
-/* @req crt_params_verify:Owner */
+/* @req crt_graph_init:Owner */
 static void test_begun_anew(void)
 {
     struct crt_params *p = make(0, b_entry, w_entry, 2);
