@@ -12,6 +12,7 @@ import pytest
 import pybuild
 from pybuild.image import Image
 from pybuild.install import crt_include
+from pybuild.params.image_write import plain, write_image
 from tests.emit.test_generated_c import CLEAN, SANITIZE, WARNINGS, shell
 from tests.frontends.onnx.models import NodeSpec, model
 from tests.graphs.networks import classifier
@@ -304,8 +305,9 @@ HALVES = """
 #include "lm.h"
 #include <stdio.h>
 static _Alignas(16) uint8_t arena[LM_ARENA_BYTES];
+static _Alignas(16) const uint8_t strange[] = {@strange};
 static struct lm all;
-static struct crt_params of[2];
+static struct crt_params of[2], other;
 int main(void)
 {
     const struct lm_memory memory = LM_MEMORY(arena);
@@ -314,7 +316,9 @@ int main(void)
     unsigned i;
     for (i = 0; i < REC_STATE_LEN; i++)
         state[i] = 0.25f;
-    if (lm_init(&all, &memory) || rec_open_params(&of[0], NULL) ||
+    if (crt_params_verify(&other, strange, sizeof strange) ||
+        lm_init(&all, &memory) || rec_open_params(&of[0], NULL) ||
+        rec_load_params(&all.rec, &other) != CRT_ERR_NAME ||
         out_open_params(&of[1], NULL) || rec_load_params(&all.rec, &of[0]) ||
         out_load_params(&all.out, &of[1]) || rec_set_word(&all.rec, word) ||
         rec_set_state(&all.rec, state) || rec_run(&all.rec) ||
@@ -353,6 +357,7 @@ def halves(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.onnx" for name in files}
 
 
+# @req NAME_load_params:CRT_ERR_NAME
 def test_equal_weights_of_two_images_are_there_once(tmp_path: Path) -> None:
     image = pybuild.build_image(halves(tmp_path), name="lm", params="replaceable")
     flash, members = image.report.flash, [image["rec"], image["out"]]
@@ -360,7 +365,9 @@ def test_equal_weights_of_two_images_are_there_once(tmp_path: Path) -> None:
     alone = sum(member.report.flash.weights for member in members)
     assert flash.weights + flash.saved == alone
     assert [m.tables.image_bytes for m in members] == [len(m.image()) for m in members]
-    (tmp_path / "main.c").write_text(HALVES)
+    strange = write_image(plain({"alpha": np.zeros(4, np.float32)}))
+    text = HALVES.replace("@strange", ",".join(map(str, strange)))
+    (tmp_path / "main.c").write_text(text)
     gcc, flags = require("gcc"), [*CLEAN, "-std=c11", *SANITIZE["gcc"], "-O1"]
     files = [*written(image, tmp_path), *runtime("gcc", *flags)]
     flags += [f"-I{tmp_path}", f"-I{crt_include()}"]

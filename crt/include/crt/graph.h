@@ -178,8 +178,8 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index);
  * output whose home is on a device: an address there.
  *
  * Units   bytes: exactly crt_tensor.bytes; aligned to crt_tensor.align
- * Owner   the caller; must stay until the next bind. Nothing else is bound
- * there Errors  as crt_graph_bind_input */
+ * Owner   the caller; must stay until the next bind. Only this is bound there
+ * Errors  as crt_graph_bind_input; CRT_ERR_OVERLAP */
 int crt_graph_bind_output(struct crt_graph *g, uint32_t index, void *data,
                           uint32_t bytes);
 
