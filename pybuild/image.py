@@ -29,7 +29,7 @@ from pybuild.emit.kernels import external
 from pybuild.emit.kernels.c import block_comment
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.emit.tables.pool import Pool, defined, pooled
-from pybuild.emit.tables.tables import Tables, TensorRow
+from pybuild.emit.tables.tables import Constant, Tables, TensorRow
 from pybuild.entry import Buildable
 from pybuild.errors import BuildError, LimitError, Problem
 from pybuild.host.compiled_model import Compiled
@@ -56,6 +56,7 @@ from pybuild.package.image_report import ImageReport, image_report
 from pybuild.package.page import image_page
 from pybuild.package.provenance import banner, provenance_of
 from pybuild.package.tree import image_tree, program_of_image, with_report
+from pybuild.params.image_join import joined
 from pybuild.plan.connections import Connection, read_connections
 from pybuild.plan.image_memory import Room, lay_pieces
 from pybuild.records import dataclass
@@ -68,8 +69,8 @@ class Member(Library):
     shared: Code | None = field(default=None, repr=False, compare=False)
 
     @property
-    def _image_symbol(self) -> str:  # type: ignore[override]
-        return "" if self.shared is None else self.shared.pool.image_of(self.name)
+    def _elsewhere(self) -> Constant | None:
+        return None if self.shared is None else self.shared.pool.image_of(self.name)
 
     def in_c(self) -> dict[str, Content]:
         """NAME.h, NAME.c: file name -> text; the image has the rest."""
@@ -314,12 +315,16 @@ def _image(
 ) -> Image:
     texts = [header_file(library.tables, "") for library in built.values()]
     taken = defined(name, texts)
-    images = {
-        one.name: image_words(one.tables, one.image())
+    whole_of = joined(
+        {one.name: one.image() for one in built.values() if one.tables.parameters}
+    )
+    sizes_of = {n: len(image) for n, image in whole_of.items()}
+    own = [
+        replace(one.tables, joined_bytes=sizes_of.get(one.name, 0))
         for one in built.values()
-        if one.tables.parameters
-    }
-    pool = pooled(name, [one.tables for one in built.values()], taken, images)
+    ]
+    images = {n: image_words(image) for n, image in whole_of.items()}
+    pool = pooled(name, own, taken, images)
     models = {tables.name: tables for tables in pool.models}
     members: dict[str, Member] = {}
     code = Code(pool, lambda: whole(_sources(pool, members.values())))

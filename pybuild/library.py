@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pybuild.dtype import Array
 from pybuild.ecosystems.packaged import Packaged
 from pybuild.emit.content import Content, pieces, whole
-from pybuild.emit.tables.tables import Tables
+from pybuild.emit.tables.tables import Constant, Tables
 from pybuild.errors import BuildError, Problem, all_known
 from pybuild.executor.factory import Factory, backend_of, described
 from pybuild.host.compiled_model import Compiled, SlotFacts, slot_facts
@@ -229,15 +229,17 @@ class Library(Factory, Packaged):
         """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""
         return whole(self.in_c())
 
-    # of the parameters' image, where an image of several models has it
-    _image_symbol = ""
+    @property
+    def _elsewhere(self) -> Constant | None:
+        """The parameters' image, where it is one of several models."""
+        return None
 
     def in_c(self) -> dict[str, Content]:
         """As sources(), weights not yet printed."""
         from pybuild.emit.c.files import c_files
 
         image = self.image() if self.tables.parameters else None
-        return c_files(self.tables, self._banner, image, self._image_symbol)
+        return c_files(self.tables, self._banner, image, self._elsewhere)
 
     def compiled(self) -> dict[str, Content]:
         """NAME.h, NAME.o, its functions, parameters, users' functions.
@@ -251,9 +253,8 @@ class Library(Factory, Packaged):
         from pybuild.emit.c.files import object_files
 
         image = self.image() if self.tables.parameters else None
-        processor = processor_of(self.options.target)
-        optimise = self.options.optimise
-        return object_files(self.tables, self._banner, image, processor, optimise)
+        how = processor_of(self.options.target), self.options.optimise
+        return object_files(self.tables, self._banner, image, *how)
 
     def shipped(self) -> Mapping[str, Content]:
         return self.compiled() if self.processor else self.in_c()

@@ -12,7 +12,9 @@ import pytest
 import pybuild
 from pybuild.image import Image
 from pybuild.install import crt_include
+from pybuild.params.image_write import plain, write_image
 from tests.emit.test_generated_c import CLEAN, SANITIZE, WARNINGS, shell
+from tests.frontends.onnx.models import NodeSpec, model
 from tests.graphs.networks import classifier
 from tests.installed.test_several_models import IMAGE, SCALE, head
 from tests.toolchains import ROOT, require, runtime
@@ -296,3 +298,84 @@ def test_equal_parameter_images_are_there_once(tmp_path: Path) -> None:
         assert have[index::3] == want
     linked = "".join(image.sources().values())
     assert len(re.findall(r"\w*params_image\[\d+\] CRT_SECTION_WEIGHTS", linked)) == 2
+
+
+# what is one in both halves is the table of words
+HALVES = """
+#include "lm.h"
+#include <stdio.h>
+static _Alignas(16) uint8_t arena[LM_ARENA_BYTES];
+static _Alignas(16) const uint8_t strange[] = {@strange};
+static struct lm all;
+static struct crt_params of[2], other;
+int main(void)
+{
+    const struct lm_memory memory = LM_MEMORY(arena);
+    const int32_t word[1] = {7};
+    float state[REC_STATE_LEN];
+    unsigned i;
+    for (i = 0; i < REC_STATE_LEN; i++)
+        state[i] = 0.25f;
+    if (crt_params_verify(&other, strange, sizeof strange) ||
+        lm_init(&all, &memory) || rec_open_params(&of[0], NULL) ||
+        rec_load_params(&all.rec, &other) != CRT_ERR_NAME ||
+        out_open_params(&of[1], NULL) || rec_load_params(&all.rec, &of[0]) ||
+        out_load_params(&all.out, &of[1]) || rec_set_word(&all.rec, word) ||
+        rec_set_state(&all.rec, state) || rec_run(&all.rec) ||
+        out_set_hidden(&all.out, rec_next(&all.rec)) || out_run(&all.out))
+        return 1;
+    for (i = 0; i < OUT_LOGITS_LEN; i++)
+        printf("%.9g ", (double)out_logits(&all.out)[i]);
+    return 0;
+}
+"""
+
+
+def halves(folder: Path) -> dict[str, Path]:
+    """An RNN language model of one layer in two files."""
+    chance = np.random.default_rng(0)
+    shapes = {"words": (100, 64), "wx": (64, 64), "wh": (64, 64), "b": (64,)}
+    first = {n: chance.normal(size=s).astype(np.float32) for n, s in shapes.items()}
+    second = {"words": first["words"], "c": np.ones(100, np.float32)}
+    state = np.zeros((1, 64), np.float32)
+    turned = {"transB": 1}
+    nodes: list[NodeSpec] = [
+        ("Gather", ["words", "word"], ["x"], {}),
+        ("Gemm", ["x", "wx", "b"], ["a"], turned),
+        ("Gemm", ["state", "wh"], ["r"], turned),
+        ("Add", ["a", "r"], ["s"], {}),
+        ("Tanh", ["s"], ["next"], {}),
+    ]
+    given = {"word": np.zeros(1, np.int32), "state": state}
+    last: list[NodeSpec] = [("Gemm", ["hidden", "words", "c"], ["logits"], turned)]
+    files = {
+        "rec": model(nodes, given, ["next"], first),
+        "out": model(last, {"hidden": state}, ["logits"], second),
+    }
+    for name, data in files.items():
+        (folder / f"{name}.onnx").write_bytes(data)
+    return {name: folder / f"{name}.onnx" for name in files}
+
+
+# @req NAME_load_params:CRT_ERR_NAME
+def test_equal_weights_of_two_images_are_there_once(tmp_path: Path) -> None:
+    image = pybuild.build_image(halves(tmp_path), name="lm", params="replaceable")
+    flash, members = image.report.flash, [image["rec"], image["out"]]
+    assert flash.saved >= 100 * 64 * 4
+    alone = sum(member.report.flash.weights for member in members)
+    assert flash.weights + flash.saved == alone
+    assert [m.tables.image_bytes for m in members] == [len(m.image()) for m in members]
+    strange = write_image(plain({"alpha": np.zeros(4, np.float32)}))
+    text = HALVES.replace("@strange", ",".join(map(str, strange)))
+    (tmp_path / "main.c").write_text(text)
+    gcc, flags = require("gcc"), [*CLEAN, "-std=c11", *SANITIZE["gcc"], "-O1"]
+    files = [*written(image, tmp_path), *runtime("gcc", *flags)]
+    flags += [f"-I{tmp_path}", f"-I{crt_include()}"]
+    shell(gcc, *flags, *files, "-lm", "-o", tmp_path / "program")
+    have = np.array(shell(tmp_path / "program").split(), np.float32)
+    word, state = np.array([7], np.int32), np.full((1, 64), 0.25, np.float32)
+    hidden = members[0].host().run(word=word, state=state)["next"]
+    want = members[1].host().run(hidden=hidden)["logits"].ravel()
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+    linked = "".join(image.sources().values())
+    assert len(re.findall(r"\w*params_image\[\d+\] CRT_SECTION_WEIGHTS", linked)) == 1

@@ -197,7 +197,7 @@ class Net(Named, Binding, Pushing, Keeping):
             return
         if index in self.lent:
             return np.copyto(self._bound[index], array)
-        if np.may_share_memory(array, self.memory[0]):  # C copies what is apart
+        if any(np.may_share_memory(array, m) for m in self.memory):  # C copies others
             array = array.copy()
         data = self._start(array)
         check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))

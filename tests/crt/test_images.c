@@ -82,7 +82,7 @@ static void test_another_models_image(void)
 
 /* An instance is initialised anew and its image opened anew, while it is in
  * use: its count begins anew, too. */
-/* @req crt_params_verify:Owner */
+/* @req crt_graph_init:Owner */
 static void test_begun_anew(void)
 {
     struct crt_params *p = make(0, b_entry, w_entry, 2);
@@ -99,6 +99,29 @@ static void test_begun_anew(void)
     p = make(0, b_entry, w_entry, 2); /* what was bound by the old count */
     EXPECT(crt_graph_release_params(&one.g) == CRT_OK);
     EXPECT(p->users == 0 && crt_params_close(p) == CRT_OK);
+}
+
+/* An instance is initialised anew, its image is not: what was bound counts
+ * until it is opened anew; init has nothing to trust but its arguments. */
+/* @req crt_graph_init:Owner */
+static void test_begun_without_release(void)
+{
+    struct crt_params *p = make(0, b_entry, w_entry, 2);
+
+    start();
+    EXPECT(crt_graph_load_params(&one.g, p) == CRT_OK && p->users == 2);
+    EXPECT(affine_init(&one, &affine_model) == CRT_OK);
+    EXPECT(crt_graph_parameter(&one.g, 0) == NULL && p->users == 2);
+    EXPECT(crt_graph_load_params(&one.g, p) == CRT_OK && p->users == 4);
+    expect_right(&one);
+    EXPECT(crt_graph_release_params(&one.g) == CRT_OK && p->users == 2);
+    EXPECT(crt_params_close(p) == CRT_ERR_IN_USE);
+    p = make(0, b_entry, w_entry, 2); /* the way out */
+    EXPECT(p->users == 0 && crt_params_close(p) == CRT_OK);
+    EXPECT(crt_graph_load_params(&one.g, make(0, b_entry, w_entry, 2)) ==
+           CRT_OK);
+    EXPECT(crt_graph_release_params(&one.g) == CRT_OK); /* then init: right */
+    EXPECT(affine_init(&one, &affine_model) == CRT_OK && p->users == 0);
 }
 
 #ifndef CRT_NO_OVERLAP
@@ -127,6 +150,7 @@ int main(void)
 {
     test_another_models_image();
     test_begun_anew();
+    test_begun_without_release();
 #ifndef CRT_NO_OVERLAP
     test_overlap();
 #endif

@@ -17,6 +17,7 @@ from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.params.codecs import CODECS, LZ4, Codec, codec_name
 from pybuild.params.image import Parameter
+from pybuild.params.image_join import joined
 from pybuild.params.image_read import read_image
 from pybuild.params.image_write import plain, write_image
 from tests.params.images import HALVES, arrays, sealed, seeds
@@ -74,6 +75,30 @@ def test_equal_payloads_are_stored_once() -> None:
     data = write_image(plain({"a": weights, "b": weights.reshape(10, 100)}))
     a, b = read_image(data).entries
     assert a.at == b.at and a.content == b.content and len(data) < 1200
+
+
+def test_images_with_an_equal_payload_are_joined() -> None:
+    big, small = np.arange(1000, dtype=np.int32), np.ones(3, np.int8)
+    ones = np.ones(3, np.int16)
+
+    def image(codec: Codec | None = None, align: int = 4, **values: Array) -> bytes:
+        return write_image(plain(values), codec, align)
+
+    a, b = image(w=big, b=small), image(align=8, v=big.reshape(10, 100))
+    made = joined({"a": a, "b": b, "again": a})
+    whole = read_image(made["a"])
+    assert made["a"] == made["b"] == made["again"] and whole.align == 8
+    assert [e.name for e in whole.entries] == ["b", "v", "w"]
+    assert len(made["a"]) < len(a) + len(b) - big.nbytes
+    assert same(whole.value("w"), big) and whole.value("v").shape == (10, 100)
+    for other in (
+        image(v=big + 1),  # nothing is equal
+        image(w=big, b=small + 1),  # one name, two values
+        image(w=big.reshape(10, 100)),  # and two shapes
+        image(w=big, b=ones),  # and two types
+        image(CODECS[LZ4], v=big, z=np.zeros(99, np.int8)),  # packed
+    ):
+        assert joined({"a": a, "b": other}) == {"a": a, "b": other}
 
 
 def test_packed_only_where_it_saves() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pty
@@ -11,8 +12,10 @@ import signal
 import socket
 import threading
 import tty
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +30,7 @@ from pybuild.ops.interpret import interpret
 from pybuild.rpc import RemoteError
 from pybuild.targets.board import load_board
 from tests.executor.test_graph_executor import image
+from tests.executor.test_threads_and_ends import in_threads
 from tests.graphs.networks import classifier
 from tests.rpc.lines import Host, board, library
 from tests.toolchains import (
@@ -95,6 +99,34 @@ def test_a_simulated_board(kind: str) -> None:
             first.run()
     with pytest.raises(RemoteError, match=r":mps2-an386: the session was closed$"):
         again.run()
+
+
+def _runs_alike(
+    module: graph_executor.GraphModule, lib: tvm.Library, number: int
+) -> None:
+    for _ in range(3):
+        (scores,) = module.run_from_inputs(1, 0, "image", image(number))
+        np.testing.assert_array_equal(scores, wanted(lib, number))
+
+
+@pytest.mark.parametrize("kind", ["qemu", "unicorn"])
+def test_two_threads_then_dropped(kind: str) -> None:
+    """One module, one session; the simulator goes with the last that knows it."""
+    lib = build()
+    remote = rpc.connect(place(kind, "mps2-an386"), lib)
+    module = graph_executor.GraphModule(lib["default"](remote.device(0)))
+
+    in_threads(2, partial(_runs_alike, module, lib))
+    line = remote.board.link.line
+    if kind == "qemu":
+        process, known = line._process, weakref.ref(line)
+        assert process.poll() is None
+    else:
+        process, known = None, weakref.ref(line._machine)
+    del line, remote, module
+    gc.collect()
+    assert known() is None
+    assert process is None or process.poll() is not None
 
 
 @pytest.mark.sweep

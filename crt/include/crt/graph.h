@@ -86,7 +86,8 @@ struct crt_graph {
  *
  * Shapes  base[CRT_BASE_COUNT(...)], fresh[CRT_FRESH_WORDS(input_count)],
  *         regions[count]
- * Owner   all of it stays the caller's, and must outlive g
+ * Owner   all of it stays the caller's, and must outlive g. Nothing is read of
+ *         what g was: crt_graph_release_params first, or its image stays in use
  * Errors  CRT_ERR_NULL, CRT_ERR_ABI, CRT_ERR_REGION, CRT_ERR_ALIGN; g is then
  *         as never initialised */
 int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
@@ -177,8 +178,8 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index);
  * output whose home is on a device: an address there.
  *
  * Units   bytes: exactly crt_tensor.bytes; aligned to crt_tensor.align
- * Owner   the caller; must stay until the next bind. Nothing else is bound
- * there Errors  as crt_graph_bind_input */
+ * Owner   the caller; must stay until the next bind. Only this is bound there
+ * Errors  as crt_graph_bind_input; CRT_ERR_OVERLAP */
 int crt_graph_bind_output(struct crt_graph *g, uint32_t index, void *data,
                           uint32_t bytes);
 
@@ -204,7 +205,7 @@ const void *crt_graph_output(const struct crt_graph *g, uint32_t index);
 
 /* Copies an output out.
  *
- * Units   bytes: exactly crt_tensor.bytes
+ * Units   bytes: exactly crt_tensor.bytes; data is apart from the output's
  * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_NO_OUTPUT,
  *         CRT_ERR_BUSY, CRT_ERR_DEVICE */
 int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,

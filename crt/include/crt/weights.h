@@ -21,8 +21,8 @@ extern "C" {
  *         of g use; else CRT_ERR_NAME, CRT_ERR_DTYPE, CRT_ERR_SHAPE,
  *         CRT_ERR_LAYOUT, CRT_ERR_SIZE, CRT_ERR_CODEC, CRT_ERR_ALIGN or
  *         CRT_ERR_OVERLAP. All is checked before anything changes; only a
- * device can fail later (CRT_ERR_DEVICE): its parameter is then not bound,
- *         those before it are
+ *         device can fail later (CRT_ERR_DEVICE): its parameter is then not
+ *         bound, those before it are
  *
  * A parameter whose home is in a region of the model's (on a device, say) is
  * copied there; all others are used where they are. */

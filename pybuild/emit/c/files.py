@@ -14,7 +14,7 @@ from pybuild.emit.c.params import params_file
 from pybuild.emit.content import Content
 from pybuild.emit.kernels.external import sources
 from pybuild.emit.tables.device_kernels import apart, file_name
-from pybuild.emit.tables.tables import Tables
+from pybuild.emit.tables.tables import Constant, Tables
 from pybuild.targets.llvm import Llvm
 
 # the comment that opens a file of this name
@@ -22,12 +22,15 @@ Banner = Callable[[str], str]
 
 
 def c_files(
-    tables: Tables, banner: Banner, image: bytes | None, elsewhere: str = ""
+    tables: Tables,
+    banner: Banner,
+    image: bytes | None,
+    elsewhere: Constant | None = None,
 ) -> dict[str, Content]:
     """NAME.h, NAME.c, weights, parameters, kernels of each further device, users'
     functions: name -> text.
 
-    elsewhere  the symbol of the parameters' image, where another file has it
+    elsewhere  the parameters' image, where another file has it
     """
     name = tables.name
     of_cpu, of_devices = apart(tables)
@@ -61,7 +64,7 @@ def _with_common(
     banner: Banner,
     image: bytes | None,
     own: dict[str, Content],
-    elsewhere: str = "",
+    elsewhere: Constant | None = None,
 ) -> dict[str, Content]:
     name = tables.name
     made = {f"{name}.h": header_file(tables, banner(f"{name}.h")), **own}

@@ -134,7 +134,7 @@ def _parameters(tables: Tables) -> list[str]:
     name, upper = tables.name, tables.name.upper()
     text = f"""\
 /* The parameters that the model came with: an image in flash. */
-#define {upper}_PARAMS_BYTES {tables.image_bytes}u
+#define {upper}_PARAMS_BYTES {tables.joined_bytes or tables.image_bytes}u
 
 /* RAM for what is packed in it: caller-owned, once for all instances, at a
  * multiple of CRT_UNPACK_ALIGN. 0: nothing is packed. */

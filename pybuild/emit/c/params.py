@@ -7,26 +7,28 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.emit.c.braces import braced
 from pybuild.emit.c.constants import number_lines
-from pybuild.emit.tables.tables import Tables
+from pybuild.emit.tables.tables import Constant, Tables
+from pybuild.params.image_read import read_image
 
-_WORD = {4: "<u4", 8: "<u8"}
 
-
-def params_file(tables: Tables, image: bytes, banner: str, elsewhere: str = "") -> str:
+def params_file(
+    tables: Tables, image: bytes, banner: str, elsewhere: Constant | None = None
+) -> str:
     """The image with the alignment that its payloads need.
 
-    elsewhere  the symbol of an array that another file has; "": it is here
+    elsewhere  the array of another file that has them; None: it is here
     """
     name, upper = tables.name, tables.name.upper()
-    words = image_words(tables, image)
-    kind, symbol = f"uint{8 * words.itemsize}_t", elsewhere or f"{name}_params_image"
+    own = Constant(f"{name}_params_image", image_words(image), "")
+    words, symbol = (elsewhere or own).array, (elsewhere or own).symbol
+    kind = f"uint{8 * words.itemsize}_t"
     there = f"const {kind} {symbol}[{words.size}]"
     array = [
         "/* words of the lowest byte first: as docs/formats.md has the bytes */",
         f"static {there} CRT_SECTION_WEIGHTS = {{",
         *number_lines(words), "};",
     ]  # fmt: skip
-    if elsewhere:
+    if elsewhere is not None:
         array = ["/* that of several models */", f"extern {there};"]
     lines = [
         banner, f'#include "{name}.h"', '#include "crt/unpack.h"', "",
@@ -48,8 +50,8 @@ def params_file(tables: Tables, image: bytes, banner: str, elsewhere: str = "") 
     return "\n".join(braced([*lines, "    return error;", "}", ""]))
 
 
-def image_words(tables: Tables, image: bytes) -> Array:
-    """The image as an array of C."""
-    size = max(4, *(row.tensor.dtype.bytes for row in tables.parameters))
+def image_words(image: bytes) -> Array:
+    """The image as an array of C, aligned as its payloads need it."""
+    size = 8 if read_image(image).align >= 8 else 4
     whole = image.ljust(-(-len(image) // size) * size, b"\0")
-    return np.frombuffer(whole, _WORD[size])
+    return np.frombuffer(whole, f"<u{size}")

@@ -49,10 +49,10 @@ class Pool:
         alone = sum(m.weight_bytes + m.image_bytes for m in self.models)
         return alone - self.weight_bytes
 
-    def image_of(self, model: str) -> str:
-        """The symbol of the parameter image that it has with others; "": its own."""
-        found = (c.symbol for c in self.images if model in self.users[c.symbol])
-        return next(found, "")
+    def image_of(self, model: str) -> Constant | None:
+        """The parameter image that it has with others; None: it has its own."""
+        found = (c for c in self.images if model in self.users[c.symbol])
+        return next(found, None)
 
 
 def pooled(

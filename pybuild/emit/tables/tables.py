@@ -197,7 +197,8 @@ class Tables:
     unused   regions of the user's that nothing lies in
     unpack   what steps unpack constants with: its symbol; "": none does
     packed_words  some are of more than a byte each, the low byte first
-    image_bytes  of the parameters that the model came with
+    image_bytes  of the parameters that the model came with; joined_bytes: of the image
+             of several models that has them, 0: none has
     unpacked_bytes  RAM that their unpacking takes
     links    numbers of struct crt_link in its order; () if no stage is in lock step
     counters  where the bands of its steps are counted, in the first region
@@ -227,6 +228,7 @@ class Tables:
     packed_words: bool = False
     unused: tuple[RegionRow, ...] = ()
     image_bytes: int = 0
+    joined_bytes: int = 0
     unpacked_bytes: int = 0
     links: tuple[Link, ...] = ()
     counters: int = 0
