@@ -11,7 +11,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.host.lazy_buffers import lend
 from pybuild.host.trace import recorded
@@ -143,20 +142,8 @@ def check(
     wide = wide_sample(whole, seed) if own is None and not known.hybrid else None
     nets, missing = _nets(library, backends)
     judge = Judge(graph, limits_of(known), ranges(graph, (c.values for c in cases)))
-    tallies = {name: Tally() for name in nets}
-    outputs: dict[str, list[Values]] = {name: [] for name in nets}
-    seen_by: dict[str, list[Values]] = {name: [] for name in nets}
     try:
-        for index, case in enumerate(cases):
-            for name, net in nets.items():
-                known_bad = tallies[name].mismatches or graph.windows
-                trace = None if known_bad else full
-                seen, have = _compare(judge, net, case, per_layer, trace)
-                tallies[name] += seen
-                seen_by[name].append({n: have[n] for n in case.values if n in have})
-                if own is not None:
-                    outputs[name].append({n: have[n] for n in graph.outputs})
-            progress(index + 1, len(cases))
+        tallies, seen_by = _run_all(judge, nets, cases, per_layer, full, progress)
         far = {name: Tally() for name in nets}
         if wide is not None:
             names = _compared(whole, per_layer)
@@ -180,6 +167,7 @@ def check(
     if known.lacking:
         given = [case.sample.inputs for case in cases]
         notes.append(beside(path, whole, given, [case.values for case in cases]))
+    every = {REFERENCE: [case.values for case in cases], **seen_by}
     return CheckResult(
         model=path.name,
         reference=known.name,
@@ -192,9 +180,34 @@ def check(
         ok=(rounded or all(tally.good for tally in tallies.values()))
         and all(tally.good for tally in far.values()),
         notes=(*notes, *missing, *_about(known)),
-        classes=None if own is None else _classes(graph, cases, outputs, own.labels),
+        classes=None
+        if own is None
+        else classes_of(graph.outputs[0], every, own.labels),
         wide=wide,
     )
+
+
+def _run_all(
+    judge: Judge,
+    nets: Mapping[str, Net],
+    cases: Sequence[_Case],
+    per_layer: bool,
+    full: Callable[[], Reference],
+    progress: Progress,
+) -> tuple[dict[str, Tally], dict[str, list[Values]]]:
+    """Each case through each back end: how far it is off, and the values."""
+    graph = judge.graph
+    tallies = {name: Tally() for name in nets}
+    seen_by: dict[str, list[Values]] = {name: [] for name in nets}
+    for index, case in enumerate(cases):
+        for name, net in nets.items():
+            known_bad = tallies[name].mismatches or graph.windows
+            trace = None if known_bad else full
+            seen, have = _compare(judge, net, case, per_layer, trace)
+            tallies[name] += seen
+            seen_by[name].append({n: have[n] for n in case.values if n in have})
+        progress(index + 1, len(cases))
+    return tallies, seen_by
 
 
 def _far(
@@ -259,16 +272,6 @@ def _fair(
     if fair is not None and (fair.ok or rounded is not None):
         known, tallies, judge = fair.reference, dict(fair.tallies), fair.judge
     return known, tallies, judge, notes, rounded is not None
-
-
-def _classes(
-    graph: Graph,
-    cases: Sequence[_Case],
-    outputs: Mapping[str, Sequence[Values]],
-    labels: Array | None,
-) -> Classes | None:
-    every = {REFERENCE: [case.values for case in cases], **outputs}
-    return classes_of(graph.outputs[0], every, labels)
 
 
 def _cases_of(
