@@ -17,7 +17,7 @@ from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.interpret import interpret, operator_of
 from pybuild.verify.carried import Reals, terms_of
-from pybuild.verify.compare import FLOAT_TOLERANCE, Judge, Tally, Values
+from pybuild.verify.compare import FLOAT_TOLERANCE, Judge, Tally, Values, distance
 
 _ULP = 2.0**-23
 # how often all layers are computed, each value moved by so many steps at most: by more
@@ -76,10 +76,8 @@ def rooms(
     found = {}
     for name in wanted:
         if name in true and true[name].dtype.kind in "iuf":
-            value = true[name].astype(np.float64)
-            away = [np.abs(one[name].astype(np.float64) - value) for one in moved]
-            far = np.nan_to_num(np.max(away, axis=0), nan=np.inf)
-            found[name] = np.asarray(REACH * far)
+            away = [distance(one[name], true[name]) for one in moved]
+            found[name] = np.asarray(REACH * np.max(away, axis=0))
     return found
 
 
