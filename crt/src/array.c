@@ -231,8 +231,9 @@ int crt_turn_join(struct crt_graph *g, struct crt_turn *turn)
     uint32_t i;
 
     g->turn = turn;
-    for (i = 0; turn != NULL && i < model->region_count; i++) {
-        if (error == CRT_OK && device_of(g, i) == 0u) {
+    for (i = 0; turn != NULL && error == CRT_OK && i < model->region_count;
+         i++) {
+        if (device_of(g, i) == 0u) {
             error = cover(turn, g->base[i], model->region_bytes[i]);
         }
     }
