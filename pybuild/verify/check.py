@@ -118,13 +118,8 @@ def check(
     per_layer  compares intermediates too, taken from the plan that ships
     Errors     BuildError where a reference or a named back end is missing
     """
-    path = Path(model_path)
-    graph = whole = library.plan.graph
-    if graph.windows:
-        if per_layer:
-            what = "layers of a stream have the rows of several runs"
-            raise BuildError("--per-layer", what, "leave it out, or --stream")
-        whole = library.of_window()
+    path, graph = Path(model_path), library.plan.graph
+    whole = _whole(library, per_layer)
     rounding = library.report.rounding
     known = reference(ref, path, whole, rounding, per_layer)
 
@@ -187,6 +182,17 @@ def check(
     )
 
 
+def _whole(library: Library, per_layer: bool) -> Graph:
+    """The graph as its file has it: of a stream, the one over the whole window."""
+    graph = library.plan.graph
+    if not graph.windows:
+        return graph
+    if per_layer:
+        what = "layers of a stream have the rows of several runs"
+        raise BuildError("--per-layer", what, "leave it out, or --stream")
+    return library.of_window()
+
+
 def _run_all(
     judge: Judge,
     nets: Mapping[str, Net],
@@ -222,10 +228,10 @@ def _far(
     per_layer = len(case.values) > len(graph.outputs)
     for one in judges_of(graph, judge.limits, wide, case.values):
         trace = None if graph.windows else full
-        found = {
-            name: _compare(one, net, case, per_layer, trace)[0]
-            for name, net in nets.items()
+        runs = {
+            n: _compare(one, net, case, per_layer, trace) for n, net in nets.items()
         }
+        found = {name: tally for name, (tally, _) in runs.items()}
         if all(tally.good for tally in found.values()):
             break
     return found
