@@ -224,14 +224,12 @@ def _far(
     full: Callable[[], Reference],
 ) -> dict[str, Tally]:
     """What back ends make of the wide sample."""
-    graph, found = judge.graph, {}
+    graph, found = judge.graph, dict[str, Tally]()
     per_layer = len(case.values) > len(graph.outputs)
     for one in judges_of(graph, judge.limits, wide, case.values):
         trace = None if graph.windows else full
-        runs = {
-            n: _compare(one, net, case, per_layer, trace) for n, net in nets.items()
-        }
-        found = {name: tally for name, (tally, _) in runs.items()}
+        for name, net in nets.items():
+            found[name], _ = _compare(one, net, case, per_layer, trace)
         if all(tally.good for tally in found.values()):
             break
     return found
