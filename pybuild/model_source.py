@@ -87,8 +87,6 @@ def _of_file(where: str) -> Given:
         raise BuildError(shown, f"cannot be read ({error.strerror})") from None
     except OSError as error:
         raise BuildError(shown, f"cannot be read ({error.strerror})") from None
-    except ValueError:  # of characters that no path has
-        raise BuildError(shown, "is no path") from None
     kind = format_of(data, where)
     said = SUFFIXES.get(path.suffix.lower(), kind)
     if said != kind:

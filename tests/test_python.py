@@ -107,7 +107,7 @@ Module.__module__ = "torch.nn.modules.module"
         (b"", "model: is empty. Hint: export or download it again"),
         (b"\1" * 100_000, "model: is no model that is read. Hint: give .tflite, .onnx, "
          ".pt2 or graph .json"),
-        ("a\0b", r"'a\x00b': is no path"),
+        ("a\0b", r"'a\x00b': cannot be read (is no path)"),
     ],
 )  # fmt: skip
 def test_what_is_no_model_is_said_shortly(what: object, message: str) -> None:
