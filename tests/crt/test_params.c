@@ -424,15 +424,15 @@ static const struct block blocks[] = {
 };
 
 /* The same in memory of just these sizes: a sanitizer sees one byte more. */
-static int unpacked_alone(const struct block *b, size_t bytes)
+static int unpacked_alone(const struct block *b, size_t room)
 {
     uint8_t *from = (uint8_t *)malloc(b->length + (b->length == 0));
-    uint8_t *to = (uint8_t *)malloc(bytes + (bytes == 0));
+    uint8_t *to = (uint8_t *)malloc(room + (room == 0));
     int error = CRT_ERR_NULL;
 
     if (from != NULL && to != NULL) {
         memcpy(from, b->bytes, b->length);
-        error = crt_lz4_unpack(from, b->length, to, (uint32_t)bytes);
+        error = crt_lz4_unpack(from, b->length, to, (uint32_t)room);
     }
     free(from);
     free(to);

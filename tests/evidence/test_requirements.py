@@ -28,7 +28,7 @@ def test_ids_are_unique_and_errors_are_named(known: list[Promise]) -> None:
     assert len(set(ids)) == len(ids) > 250
     by_id = {one.id: one for one in known}
     assert by_id["crt_graph_init:CRT_ERR_ALIGN"].tests
-    assert by_id["crt_graph_init:Owner"].kind == "condition"
+    assert by_id["crt_graph_set_devices:Owner"].kind == "condition"
 
 
 def test_the_figures_that_are_filed_are_those_of_the_pages() -> None:
