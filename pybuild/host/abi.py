@@ -40,7 +40,7 @@ class UnknownName(KeyError, RuntimeError, AttributeError):
 def errors() -> dict[int, type[CrtError]]:
     """Compiled -> exception class, named as in crt/error.h: CRT_ERR_ALIGN, ..."""
     text = (crt_include() / "crt" / "error.h").read_text(encoding="utf-8")
-    found = re.findall(r'X\((\w+), (-?\d+),\s*"([^"]*)"\)', text)
+    found = re.findall(r'X\((\w+), (-?\d+),[\s\\]*"([^"]*)"\)', text)
     return {
         int(value): type(name, (CrtError,), {"code": int(value), "__doc__": reason})
         for name, value, reason in found

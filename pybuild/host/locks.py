@@ -36,7 +36,7 @@ def one_at_a_time(kind: _Class) -> _Class:
 
 def _holding(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def call(self: Any, *given: Any, **named: Any) -> Any:
+    def call(self: Any, /, *given: Any, **named: Any) -> Any:
         with self.lock:
             return method(self, *given, **named)
 

@@ -44,8 +44,7 @@ extern "C" {
     X(CRT_ERR_CALL, -31, "the board knows no such call, or it was cut")        \
     X(CRT_ERR_ROWS, -32, "more rows than the input has left, or wants now")    \
     X(CRT_ERR_PUSHED, -33, "the input takes no rows, or it was bound")         \
-    X(CRT_ERR_STATE, -34,                                                      \
-      "state is damaged, another build's or cannot be kept")                   \
+    X(CRT_ERR_STATE, -34, "state is damaged, of another build, or not kept")   \
     X(CRT_ERR_OVERLAP, -35, "bound memory is used by a model during runs")     \
     X(CRT_ERR_TASK, -36, "the step is no kernel: only whole runs compute it")
 
