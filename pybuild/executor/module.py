@@ -200,12 +200,14 @@ class GraphModule(Timed):
         self._ready()
         self.net.setup()
 
+    @as_it_is
     def run(self, /, **inputs: Any) -> None:
         """Sets the given inputs, then runs once."""
-        if inputs:
-            self._give(inputs)
-        self._ready()
-        self.net.go()
+        with self.net.lock:
+            if inputs:
+                self._give(inputs)
+            self._ready()
+            self.net.go()
 
     def run_from_inputs(self, /, *given: Any) -> list[NDArray]:
         """Device type and number, of where outputs are wanted (the CPU), then names and
