@@ -250,8 +250,10 @@ class Net(Named, Binding, Pushing, Keeping):
         size = self.plan.graph.tensor(tensor).bytes
         return np.frombuffer(self._ffi.buffer(start, size), np.uint8)
 
+    @as_it_is
     def go(self) -> None:
-        self._check(self._go())
+        with self.lock:
+            self._check(self._go())
 
     def load_params(self, weights: Weights) -> None:
         """Binds the parameters of an image where they lie; others stay."""
