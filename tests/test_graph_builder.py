@@ -161,8 +161,8 @@ MISTAKES: list[tuple[Make, str]] = [
     (lambda b, x: b.input("", [1]), "input '': '' is no name"),
     (lambda b, x: b.input("y", [-1]), "input 'y': has shape [-1]"),
     (lambda b, x: b.input("y", 3), "input 'y': 3 is no shape"),
-    (lambda b, x: b.input("y", [1], "int8", quant=(0, 1)), "input 'y': Quant(scale="
-     "(0,), zero_point=(1,), axis=None) is no quantisation of it: its scale is not a "
+    (lambda b, x: b.input("y", [1], "int8", quant=(-1, 1)), "input 'y': Quant(scale="
+     "(-1,), zero_point=(1,), axis=None) is no quantisation of it: its scale is not a "
      "list of positive numbers. "
      "Hint: give (scale, zero_point), or a pybuild.ir.graph.Quant"),
     (lambda b, x: b.input("y", [1], "int8", quant=3), "input 'y': 3 is no quantisation "

@@ -124,7 +124,7 @@ static int meet(const void *a, uint32_t a_bytes, const void *b,
 {
     /* MISRA 11.6: places are compared that may be of different objects */
     uintptr_t first = (uintptr_t)a;
-    uintptr_t second = (uintptr_t)b;
+    uintptr_t second = (uintptr_t)b; /* MISRA 11.6: as above */
 
     return a_bytes != 0u &&
            (second - first < a_bytes || first - second < b_bytes);
@@ -158,6 +158,7 @@ static int is_kept_input(const struct crt_graph *g, const void *data,
         uintptr_t at;
 
         if ((input->flags & not_so) == 0u && bytes <= input->bytes) {
+            /* MISRA 11.6: where data begins in the input, if it is there */
             at = (uintptr_t)data - (uintptr_t)crt_place(g, input);
             if (at <= input->bytes - bytes) {
                 return 1;

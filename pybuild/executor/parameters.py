@@ -92,8 +92,8 @@ class Parameters:
 
         Errors  BuildError for values that could overflow an accumulator
         """
-        self._net.must_be_open()
         for name, array in self._watched.items():
+            self._net.must_be_open()
             if array.tobytes() != self.value(name).tobytes():
                 self._given[name] = array.copy()
                 self.waiting.add(name)

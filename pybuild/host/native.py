@@ -88,6 +88,7 @@ class Net(Named, Binding, Pushing, Keeping):
             raise ValueError(_CLOSED)
         return self._handle
 
+    @as_it_is
     def must_be_open(self) -> None:
         """Errors  ValueError after close()"""
         assert self._graph

@@ -100,7 +100,7 @@ def test_where_it_fails_nothing_is_changed(
     folder = tmp_path / "filed"
     write(folder, Evidence(True, {LIST: b"", "evidence.md": b"before"}))
     assert [path.name for path in tmp_path.iterdir()] == ["filed"]
-    (folder / LIST).write_bytes(b"0  evidence.md\n")
+    (folder / LIST).write_bytes(b"0" * 64 + b"  evidence.md\n")
     before, real, calls = contents(folder), os.rename, []
 
     def failing(one: Path, other: Path) -> None:

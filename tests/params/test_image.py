@@ -159,7 +159,8 @@ def test_what_the_format_cannot_hold(parameter: Parameter, what: str) -> None:
     good = Parameter("b", DType.INT8, (1,), b"1")
     with pytest.raises(BuildError) as caught:
         write_image([good, parameter], source="w.crtp")
-    assert f"w.crtp: parameter '{parameter.name}': " in str(caught.value)
+    name = parameter.name.replace("\0", "\\x00")
+    assert f"w.crtp: parameter '{name}': " in str(caught.value)
     assert what in str(caught.value)
 
 
