@@ -42,6 +42,10 @@ void *_sbrk(ptrdiff_t bytes) /* for malloc: 4 KB in all */
 # a way that no input leads to: function, words of its line in the source, why
 NEVER = (
     (
+        "crt_check_place", "data == crt_home(g, tensor)",
+        "no place that is checked is at address 0, which a lazy tensor has for its own",
+    ),
+    (
         "crt_turn_begin", "__atomic_exchange_n",
         "a store that is exclusive fails only where another core or an interrupt "
         "has written in between; the loop then tries again",

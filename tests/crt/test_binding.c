@@ -259,39 +259,46 @@ static void test_turns(void)
 static void test_places_of_turns(void)
 {
     static const uint32_t more[] = {2 * AFFINE_BYTES};
-    static int8_t room[5][2 * AFFINE_BYTES] __attribute__((aligned(16)));
-    struct crt_region region = {room[0], 2 * AFFINE_BYTES};
+    static int8_t room[6][2 * AFFINE_BYTES] __attribute__((aligned(16)));
+    struct crt_region region = {room[1], 2 * AFFINE_BYTES};
+    struct crt_tensor tensors[sizeof affine_tensors / sizeof *affine_tensors];
+    struct crt_model small = affine_model;
     struct crt_model large = affine_model;
     struct crt_turn turn;
     uint32_t i;
 
+    memcpy(tensors, affine_tensors, sizeof tensors);
+    tensors[0].align = 1;
+    small.tensors = tensors;
     large.region_bytes = more;
     EXPECT(crt_turn_init(&turn) == CRT_OK);
     EXPECT(crt_graph_init(&one.g, &large, one.base, one.fresh, &region, 1) ==
            CRT_OK);
-    EXPECT(crt_graph_init(&two.g, &affine_model, two.base, two.fresh, &region,
-                          1) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&two.g, 0, room[0] + 64, 4) == CRT_OK);
+    EXPECT(crt_graph_init(&two.g, &small, two.base, two.fresh, &region, 1) ==
+           CRT_OK);
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[1] + 64, 4) == CRT_OK);
     EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_OK);
     EXPECT(crt_graph_share_storage(&one.g, &turn) == CRT_OK);
     EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_ERR_OVERLAP);
     EXPECT(two.g.turn == &turn);
     EXPECT(crt_graph_bind_input(&two.g, 0, NULL, 0) == CRT_OK);
     EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&two.g, 0, room[0] + 64, 4) == CRT_ERR_OVERLAP);
-    EXPECT(crt_graph_bind_output(&two.g, 0, room[0] + 92, 4) ==
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[1] + 64, 4) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_output(&two.g, 0, room[1] + 92, 4) ==
            CRT_ERR_OVERLAP);
-    EXPECT(crt_graph_bind_input(&two.g, 0, room[1], 4) == CRT_OK);
-    EXPECT(crt_graph_bind_output(&two.g, 0, room[0] + 16, 4) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&two.g, 0, &room[0][94], 4) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_input(&two.g, 0, &room[0][92], 4) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[2], 4) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&two.g, 0, room[1] + 16, 4) == CRT_OK);
     /* others take what an input keeps */
-    EXPECT(crt_graph_bind_input(&one.g, 0, room[0], 4) == CRT_OK); /* home */
-    EXPECT(crt_graph_bind_parameter(&one.g, 0, room[0], 4) == CRT_ERR_OVERLAP);
+    EXPECT(crt_graph_bind_input(&one.g, 0, room[1], 4) == CRT_OK); /* home */
+    EXPECT(crt_graph_bind_parameter(&one.g, 0, room[1], 4) == CRT_ERR_OVERLAP);
     EXPECT(crt_graph_share_storage(&two.g, NULL) == CRT_OK);
-    EXPECT(crt_graph_bind_input(&two.g, 0, room[0] + 64, 4) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&two.g, 0, room[1] + 64, 4) == CRT_OK);
     /* more pieces than a turn can note */
     EXPECT(crt_turn_init(&turn) == CRT_OK);
     for (i = 0; i < 5u; i++) {
-        region.ptr = room[i];
+        region.ptr = room[i + 1u];
         EXPECT(crt_graph_init(&one.g, &large, one.base, one.fresh, &region,
                               1) == CRT_OK);
         EXPECT(crt_graph_share_storage(&one.g, &turn) ==

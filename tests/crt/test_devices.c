@@ -200,6 +200,9 @@ static void test_places_on_devices(void)
     EXPECT(crt_graph_set_devices(&g, devices, 4) == CRT_OK);
     EXPECT(crt_graph_bind_output(&g, 1, there, N) == CRT_ERR_OVERLAP);
     EXPECT(crt_graph_bind_output(&g, 0, arena + 8, N) == CRT_ERR_OVERLAP);
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&g, &turn) == CRT_OK);
+    EXPECT(crt_graph_bind_output(&g, 0, arena + 8, N) == CRT_ERR_OVERLAP);
 }
 #endif
 
