@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 from pybuild.errors import BuildError, fitting
 from pybuild.files.names import is_plain
@@ -18,11 +17,11 @@ from pybuild.records import dataclass
 from pybuild.targets.chip import Chip, read_chip
 from pybuild.targets.core import Core
 from pybuild.targets.facts import Memory, Reader
+from pybuild.targets.machine import read_machine
 
 UARTS = ("cmsdk", "stm32", "pl011", "nrf51", "ns16550", "sifive")
 # whose boards are simulated on their core only, or not at all
 OTHER_UARTS = ("stm32v2", "esp32", "avr", "semihosting")
-SYSTEMS = ("arm", "riscv32", "xtensa", "avr")
 
 
 @dataclass(frozen=True)
@@ -84,15 +83,17 @@ def load_board(name: str) -> Board:
 
 
 def _read(folder: Path, reader: Reader) -> Board | None:
-    """The two files of a board; every fault becomes a problem."""
+    """The two files of a board; every fault becomes a problem. None: without a chip."""
     own_file = folder / "board.toml"
     own = reader.toml(own_file)
+    if reader.problems:
+        return None
     soc = reader.text(own, "soc", own_file)
     soc_file = _soc_file(folder, soc, reader) if soc else None
     if soc_file is None:
         return None
     console = reader.table(own, "console", own_file)
-    system, machine, arguments = _machine(own, own_file, reader)
+    system, machine, arguments = read_machine(own, own_file, reader)
     known = UARTS if machine or "qemu" in own else (*UARTS, *OTHER_UARTS)
     uart = reader.one_of(console, "uart", own_file, known)
     console_file = folder / "board.c"
@@ -120,18 +121,6 @@ def _read(folder: Path, reader: Reader) -> Board | None:
         flash_command=reader.text_or(own, "program", own_file),
         memories=chip.memories,
     )
-
-
-def _machine(
-    own: dict[str, Any], file: Path, reader: Reader
-) -> tuple[str, str, tuple[str, ...]]:
-    """QEMU's machine; many boards are none."""
-    if "qemu" not in own:
-        return "", "", ()
-    qemu = reader.table(own, "qemu", file)
-    system = reader.one_of(qemu, "system", file, SYSTEMS)
-    arguments = reader.texts(qemu, "arguments", file)
-    return system, reader.text(qemu, "machine", file), arguments
 
 
 def _soc_file(folder: Path, name: str, reader: Reader) -> Path | None:

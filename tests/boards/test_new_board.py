@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -127,5 +128,28 @@ def test_a_board_without_its_chip(folder: Path) -> None:
 
 def test_a_file_that_is_no_toml(folder: Path) -> None:
     (folder / "lm3s6965evb" / "board.toml").write_text("soc = \n")
-    with pytest.raises(BuildError, match="cannot be read: invalid value"):
+    with pytest.raises(BuildError, match="cannot be read: invalid value") as caught:
         load_board(str(folder / "lm3s6965evb"))
+    assert "\n" not in str(caught.value)  # what it would have said is not missed
+
+
+@pytest.mark.parametrize(
+    ("machine", "arguments", "what"),
+    [
+        ("virt,dumpdtb=/home/me/.bashrc", [], "'machine' is 'virt,dumpdtb="),
+        ("virt", ["-chardev", "file,id=a,path=x"], "has '-chardev', which is not"),
+        ("virt", ["-icount", "rr=record,rrfile=x"], "has 'rr=record,rrfile=x' for"),
+        ("virt", ["-bios", "x.elf"], "has 'x.elf' for -bios. Hint: it takes none"),
+        ("virt", ["-m"], "has '' for -m"),
+        ("virt", ["-cpu", "any", "-s"], "has '-s', which is not passed on"),
+    ],
+)
+def test_options_of_qemu_reach_no_file(
+    machine: str, arguments: list[str], what: str, folder: Path
+) -> None:
+    file = folder / "lm3s6965evb" / "board.toml"
+    given = f'"{machine}", arguments = {json.dumps(arguments)} }}'
+    file.write_text(file.read_text().replace('"lm3s6965evb" }', given))
+    with pytest.raises(BuildError) as caught:
+        load_board(str(folder / "lm3s6965evb"))
+    assert what in str(caught.value) and "\n" not in str(caught.value)

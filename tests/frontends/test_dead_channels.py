@@ -102,6 +102,15 @@ def test_what_is_no_scale_names_its_channel(scale: float, wide: int) -> None:
     assert wanted in _refused(tflite("conv", made))
 
 
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("scale", [float("nan"), float("inf")])
+def test_what_is_no_scale_names_its_channel_in_onnx(scale: float, linear: bool) -> None:
+    made = drawn("conv", [], 0)
+    made.scales[3] = scale
+    told = _refused(onnx_model("conv", made, linear).SerializeToString())
+    assert f"its scale {scale:g} in channel 3 is not a finite number" in told
+
+
 def test_a_live_channel_that_overflows_is_named() -> None:
     made = drawn("conv", ["clamped_bias"], 0)
     made.scales[2], made.bias[2] = 0.01, 2**31 - 1

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import Handler, flowing, onnx_type
@@ -14,6 +16,21 @@ from pybuild.frontends.onnx.operators.products import product
 from pybuild.frontends.onnx.operators.windows import convolved, window
 
 _REAL = DType.FLOAT32
+
+
+def _scale(flow: Flow, index: int) -> str:
+    """An input that is a scale.
+
+    Errors  BuildError: the file has infinity or NaN for it
+    """
+    known = flow.draft.known(flow.op.input(index))
+    numbers = () if known is None else known.reshape(-1).astype(np.float32)
+    for channel, number in enumerate(numbers):
+        if not np.isfinite(number):
+            where = f" in channel {channel}" if len(numbers) > 1 else ""
+            what = f"its scale {number:g}{where} is not a finite number"
+            raise flow.op.invalid(what, "quantise the model again")
+    return flow.arg(index)
 
 
 def _along(flow: Flow, v: str, rank: int, axis: int) -> str:
@@ -60,7 +77,7 @@ def quantised(flow: Flow, x: str, scale: str, zero: str, to: DType) -> str:
 
 @flowing
 def quantize(flow: Flow) -> None:
-    x, scale = flow.arg(0), flow.arg(1)
+    x, scale = flow.arg(0), _scale(flow, 1)
     zero = flow.arg(2) if flow.has(2) else ""
     to = flow.dtype(zero) if zero else DType.UINT8
     if not zero and flow.op.integer("output_dtype", 0):
@@ -74,7 +91,7 @@ def quantize(flow: Flow) -> None:
 
 @flowing
 def dequantize(flow: Flow) -> None:
-    x, scale = flow.arg(0), flow.arg(1)
+    x, scale = flow.arg(0), _scale(flow, 1)
     result = flow.dtype(scale)
     wide = flow.cast(x, DType.INT32)
     if flow.has(2):
@@ -137,13 +154,13 @@ def _requantised(flow: Flow, total: str, axis: int) -> None:
     """total * a's scale * b's scale, quantised for the output."""
     rank = flow.rank(total)
     factors = [
-        flow.cast(flow.arg(1), _REAL),
-        _along(flow, flow.cast(flow.arg(4), _REAL), rank, axis % rank),
+        flow.cast(_scale(flow, 1), _REAL),
+        _along(flow, flow.cast(_scale(flow, 4), _REAL), rank, axis % rank),
     ]
     if flow.rank(factors[0]) < 2:
         factors[0] = _along(flow, factors[0], rank, -2 % rank)
     real = flow.mul(flow.mul(flow.cast(total, _REAL), factors[0]), factors[1])
-    scale = _along(flow, flow.cast(flow.arg(6), _REAL), rank, -2 % rank)
+    scale = _along(flow, flow.cast(_scale(flow, 6), _REAL), rank, -2 % rank)
     zero = flow.arg(7)
     to = flow.dtype(zero)
     flow.give(quantised(flow, real, scale, _along(flow, zero, rank, -2 % rank), to))
