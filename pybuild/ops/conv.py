@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.conv_types import INPUT_DILATIONS
 from pybuild.ops.base.operator import (
     Numbers,
     Values,
@@ -265,15 +266,30 @@ def taps(
     node: Node, graph: Graph, x: Numbers, kernel: tuple[int, ...], fill: float = 0
 ) -> npt.NDArray[np.generic]:
     """All windows [N,OH,OW,KH,KW,C] of the padded input, a view."""
+    x = _with_zeros_between(node, x)
     top, left, bottom, right = node.attrs.get("pads", (0, 0, 0, 0))
     dy, dx = node.attrs.get("dilations", (1, 1))
     sy, sx = node.attrs.get("strides", (1, 1))
-    pads = ((0, 0), (top, bottom), (left, right), (0, 0))
-    padded = np.pad(x, pads, constant_values=fill)
+    x = x[:, max(-top, 0) : x.shape[1] + min(bottom, 0)]
+    x = x[:, :, max(-left, 0) : x.shape[2] + min(right, 0)]
+    rows, columns = (max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0))
+    padded = np.pad(x, ((0, 0), rows, columns, (0, 0)), constant_values=fill)
     span = ((kernel[0] - 1) * dy + 1, (kernel[1] - 1) * dx + 1)
     view = np.lib.stride_tricks.sliding_window_view(padded, span, axis=(1, 2))
     picked = view[:, ::sy, ::sx, :, ::dy, ::dx]
     return picked.transpose(0, 1, 2, 4, 5, 3)
+
+
+def _with_zeros_between(node: Node, x: Numbers) -> Numbers:
+    """The input of a transposed convolution as its window sees it."""
+    dy, dx = node.attrs.get(INPUT_DILATIONS, (1, 1))
+    if (dy, dx) == (1, 1):
+        return x
+    n, height, width, channels = x.shape
+    shape = (n, (height - 1) * dy + 1, (width - 1) * dx + 1, channels)
+    made = np.zeros(shape, x.dtype)
+    made[:, ::dy, ::dx] = x
+    return made
 
 
 def _conv(
@@ -316,9 +332,14 @@ def _depthwise(
 
 def macs_conv2d(node: Node, graph: Graph) -> int:
     _, kh, kw, depth = operand(node, graph, 1).shape
-    return graph.tensor(node.output).size * kh * kw * depth
+    return graph.tensor(node.output).size * kh * kw * depth // _zeros(node)
 
 
 def macs_depthwise(node: Node, graph: Graph) -> int:
     kh, kw, _ = operand(node, graph, 1).shape
-    return graph.tensor(node.output).size * kh * kw
+    return graph.tensor(node.output).size * kh * kw // _zeros(node)
+
+
+def _zeros(node: Node) -> int:
+    """One of so many taps of a window meets an input, not a zero between inputs."""
+    return math.prod(node.attrs.get(INPUT_DILATIONS, (1, 1)))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.conv_types import INPUT_DILATIONS
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import pad_fill
 from pybuild.passes.edit import Edit
@@ -38,7 +39,8 @@ def _fused(node: Node, pad: Node, graph: Graph) -> Node | None:
     zero = x.zero_point if x.quant is not None else 0
     had = tuple(node.attrs.get("pads", (0, 0, 0, 0)))
     (top, bottom), (left, right) = pad.attrs["pads"][1:3]
-    more = (top, left, bottom, right)
+    down, across = node.attrs.get(INPUT_DILATIONS, (1, 1))
+    more = (top * down, left * across, bottom * down, right * across)
     if node.op == "pad" or len(had) != 4:
         return None
     pads = tuple(a + b for a, b in zip(had, more, strict=True))

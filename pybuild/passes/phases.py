@@ -1,28 +1,29 @@
-"""Transposed convolutions without their zeros: front ends give a convolution over rows
-and columns with zeros in between; here it becomes ordinary ones, one for the outputs
-that meet the same taps, woven together. Knows no file format and no kernel.
+"""Transposed convolutions as ordinary ones: one for the outputs that meet the same
+taps, woven together.
+
+Front ends give a convolution with `input_dilations`, over an input with zeros between
+its rows and columns; the ordinary ones read none of those. Knows no file format and no
+kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
-from pybuild.dtype import Array, Ints
-from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ops.interpret import operator_of
-from pybuild.ops.shape import pad_fill
+from pybuild.dtype import Array
+from pybuild.ir.graph import Attr, Graph, Node, Tensor
+from pybuild.ops.base.conv_types import INPUT_DILATIONS
+from pybuild.ops.base.operator import invalid
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit
 from pybuild.records import dataclass
 
 # where a layer's weights have the axes of its window, and that of output channels
 _AXES = {"conv2d": (1, 0), "depthwise_conv2d": (0, 2)}
-_CHAIN = ("pad", "reshape", "slice")
-_ZERO = -1  # a row that is none of the input
 _MOST = 8  # phases of an input of one row
 
 
@@ -52,102 +53,39 @@ class _Phase:
 
 
 def split_phases(graph: Graph) -> Graph:
-    """Convolutions of stride 1 over inputs with zeros between, as several without."""
-    producers = graph.producers()
+    """Transposed convolutions as ordinary ones.
+
+    Errors  BuildError for one whose weights are computed
+    """
     edit = Edit(graph)
     for node in graph.nodes:
-        axes = _AXES.get(node.op)
-        if axes is None or not _Split(edit, node, *axes).done(producers):
+        if tuple(node.attrs.get(INPUT_DILATIONS, (1, 1))) == (1, 1):
             edit.keep(node)
+        else:
+            _Split(edit, node, *_AXES[node.op]).write()
     return remove_dead(edit.done())
 
 
-def _bases(
-    graph: Graph, producers: Mapping[str, Node], name: str
-) -> Iterator[tuple[Tensor, tuple[Ints, Ints]]]:
-    """Tensors [N,H,W,C] that a padded tensor is made of, the nearest first, and which
-    of their rows and columns its own are."""
-    chain: list[Node] = []
-    shape = graph.tensor(name).shape
-    while (node := producers.get(name)) is not None and node.op in _CHAIN:
-        if node.op == "pad" and not _of_zeros(node, graph):
-            return
-        chain.insert(0, node)
-        name = node.inputs[0]
-        base = graph.tensor(name)
-        same = len(base.shape) == 4 and (base.shape[0], base.shape[3]) == (
-            shape[0], shape[3],
-        )  # fmt: skip
-        if same and any(n.op == "reshape" for n in chain):
-            maps = _maps(graph, base, chain)
-            if maps is not None:
-                yield base, maps
-
-
-def _of_zeros(pad: Node, graph: Graph) -> bool:
-    x = graph.tensor(pad.inputs[0])
-    return pad_fill(pad, graph) == (0 if x.quant is None else x.zero_point)
-
-
-def _maps(
-    graph: Graph, base: Tensor, chain: Sequence[Node]
-) -> tuple[Ints, Ints] | None:
-    """Of each row and column that the chain makes that of the base, or _ZERO; None
-    where they do more than to move rows and columns."""
-    channels, width = base.shape[3], base.shape[2]
-    made: Ints = np.arange(1, base.size + 1).reshape(base.shape)
-    for node in chain:
-        if node.op == "pad":
-            made = np.pad(made, node.attrs["pads"])
-        else:
-            (moved,) = operator_of(node, graph).reference(node, graph, [made])
-            made = moved.astype(np.int64)
-    at = (made[0, :, :, 0] - 1) // channels
-    is_in = made[0, :, :, 0] > 0
-    rows = np.where(is_in, at // width, _ZERO).max(1)
-    columns = np.where(is_in, at % width, _ZERO).max(0)
-    images, depths = np.arange(base.shape[0]), np.arange(channels)
-    full = np.ravel_multi_index(
-        np.ix_(images, np.maximum(rows, 0), np.maximum(columns, 0), depths), base.shape
-    )
-    zeros = (rows < 0)[:, None] | (columns < 0)
-    wanted = np.where(zeros[None, :, :, None], 0, full + 1)
-    return (rows, columns) if np.array_equal(made, wanted) else None
-
-
-def _stride(rows: Ints, size: int, windows: int) -> int | None:
-    """From one row of the input to the next; where it has but one, each window is a
-    phase. None: rows are left out, or in another order."""
-    at = np.flatnonzero(rows >= 0)
-    if not len(at) or np.any(np.diff(rows[at]) != 1):
-        return None
-    if size == 1:
-        return windows if windows <= _MOST else None
-    if len(at) == 1:
-        return None
-    stride = int(at[1] - at[0])
-    if np.any(np.diff(at) != stride):
-        return None
-    # rows that were cut off must be beyond what is padded
-    begins = rows[at[0]] == 0 or at[0] < stride
-    ends = rows[at[-1]] == size - 1 or at[-1] + stride >= len(rows)
-    return stride if begins and ends else None
-
-
 def _phases(
-    rows: Ints, stride: int, kernel: int, dilation: int, sizes: tuple[int, int]
+    begin: int, stride: int, taps: tuple[int, int], sizes: tuple[int, int]
 ) -> list[_Phase]:
-    """sizes  rows of the input and of the output"""
-    size, count = sizes[0], -(-sizes[1] // stride)
-    start = int(np.flatnonzero(rows >= 0)[0])
-    begin = start - int(rows[start]) * stride
+    """The phases of one axis.
+
+    begin  rows of zeros before the first of the input
+    taps   how many, and rows from one to the next, in rows with zeros between
+    sizes  rows of the input and of the output
+    """
+    size, windows = sizes
+    if size == 1 and windows <= _MOST:  # which each window meets, or not
+        stride = windows
+    kernel, dilation = taps
     found = []
     for phase in range(stride):
         at = [(phase + k * dilation - begin, k) for k in range(kernel)]
         met = [(n // stride, k) for n, k in at if n % stride == 0]
         gap = met[1][0] - met[0][0] if len(met) > 1 else 1
         made = _Phase(met[0][0], tuple(k for _, k in met), gap) if met else _Phase()
-        before, after = made.pads(count, size)
+        before, after = made.pads(-(-windows // stride), size)
         found.append(made if max(-before, -after) < size else _Phase())
     return found
 
@@ -164,47 +102,25 @@ class _Split:
         self.y = edit.old.tensor(node.output)
         self.count = 0
 
-    def done(self, producers: Mapping[str, Node]) -> bool:
-        """Whether it was one with zeros between."""
+    def write(self) -> None:
+        """Its phases, and what weaves them together."""
         node, graph = self.node, self.edit.old
-        given = [n for n in node.inputs[1:] if n]
-        strides = tuple(node.attrs.get("strides", (1, 1)))
-        if strides != (1, 1) or any(n not in graph.constants for n in given):
-            return False
-        best, most = None, 2
-        for base, maps in _bases(graph, producers, node.inputs[0]):
-            split = self._by_axes(base, maps)
-            if split is not None and len(split[0]) * len(split[1]) >= most:
-                best, most = (base, split), len(split[0]) * len(split[1])
-        if best is None:
-            return False
-        self._write(*best)
-        return True
+        if any(name and name not in graph.constants for name in node.inputs[1:]):
+            what = "the weights of a transposed convolution are computed"
+            raise invalid(node, graph, what, "give constant ones")
+        self._write(graph.tensor(node.inputs[0]), *self._by_axes())
 
-    def _by_axes(
-        self, base: Tensor, maps: tuple[Ints, Ints]
-    ) -> tuple[list[_Phase], list[_Phase]] | None:
+    def _by_axes(self) -> list[list[_Phase]]:
         """The phases of rows and of columns."""
-        attrs = self.node.attrs
-        pads = tuple(attrs.get("pads", (0, 0, 0, 0)))
-        around = [(pads[0], pads[2]), (pads[1], pads[3])]
-        both = [
-            np.pad(m, pad, constant_values=_ZERO)
-            for m, pad in zip(maps, around, strict=True)
-        ]
-        sizes = zip(both, base.shape[1:3], self.y.shape[1:3], strict=True)
-        strides = [n for each in sizes if (n := _stride(*each)) is not None]
-        if len(strides) < 2:
-            return None
-        kernel = self.edit.old.tensor(self.node.inputs[1]).shape[self.window :][:2]
-        dilations = attrs.get("dilations", (1, 1))
-        sides = zip(base.shape[1:3], self.y.shape[1:3], strict=True)
-        numbers = zip(both, strides, kernel, dilations, sides, strict=True)
-        rows, columns = (_phases(*each) for each in numbers)
-        return rows, columns
+        attrs, graph = self.node.attrs, self.edit.old
+        x, w = (graph.tensor(name) for name in self.node.inputs[:2])
+        taps = zip(w.shape[self.window :], attrs.get("dilations", (1, 1)), strict=False)
+        sizes = zip(x.shape[1:3], self.y.shape[1:3], strict=True)
+        begins = attrs.get("pads", (0, 0, 0, 0))[:2]
+        axes = zip(begins, attrs[INPUT_DILATIONS], taps, sizes, strict=True)
+        return [_phases(*axis) for axis in axes]
 
-    def _write(self, x: Tensor, split: tuple[list[_Phase], list[_Phase]]) -> None:
-        rows, columns = split
+    def _write(self, x: Tensor, rows: list[_Phase], columns: list[_Phase]) -> None:
         _, high, wide, channels = self.y.shape
         # windows of each phase; of some phases the last is not wanted
         down, across = -(-high // len(rows)), -(-wide // len(columns))
@@ -248,6 +164,7 @@ class _Split:
         made = self.node.with_attrs(
             pads=(top, left, bottom, right), dilations=(row.gap, first.gap)
         )
+        made = replace(made, attrs=_without_zeros(made.attrs))
         return self._emit(replace(made, inputs=inputs), "phase", ())
 
     def _constant(self, index: int, row: _Phase, columns: list[_Phase]) -> str:
@@ -318,6 +235,10 @@ class _Split:
         self.edit.nodes.append(
             replace(last, name=self.node.name, outputs=self.node.outputs)
         )
+
+
+def _without_zeros(attrs: Mapping[str, Attr]) -> dict[str, Attr]:
+    return {key: value for key, value in attrs.items() if key != INPUT_DILATIONS}
 
 
 def _side_by_side(columns: Sequence[_Phase], may: bool) -> list[list[_Phase]]:

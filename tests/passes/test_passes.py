@@ -258,7 +258,7 @@ def test_outputs_are_tensors_of_their_own() -> None:
 def test_every_pass_is_in_the_pipeline() -> None:
     names = [name for name, _ in PIPELINE]
     assert names[-6:] == [
-        "drop_constant_channels", "split_phases", "drop_outside_taps", "use_tables",
+        "settle_channels", "drop_constant_channels", "drop_outside_taps", "use_tables",
         "roll", "own_outputs",
     ]  # fmt: skip
     assert {

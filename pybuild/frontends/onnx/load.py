@@ -58,6 +58,7 @@ _LAYERS: dict[str, Handler] = {
     "Clip": either(eltwise.clip, elements.clip),
     "Concat": either(shape.concat, moves.concat),
     "Conv": either(spatial.conv, windows.conv),
+    "ConvTranspose": either(spatial.conv_transpose, windows.conv_transpose),
     "DequantizeLinear": either_scaled(quant.dequantize_linear, integer.dequantize),
     "Div": either(eltwise.div, elements.plain("divide")),
     "Dropout": either(shape.identity, elements.identity),

@@ -14,6 +14,8 @@ from pybuild.ops.base.operator import (
     same_types,
 )
 
+INPUT_DILATIONS = "input_dilations"
+
 
 def infer_conv2d(node: Node, graph: Graph) -> Types:
     """Shapes  x [N,H,W,C]  w [O,KH,KW,C/groups]  y [N,OH,OW,O]"""
@@ -49,15 +51,25 @@ def infer_depthwise(node: Node, graph: Graph) -> Types:
 def windows(
     node: Node, graph: Graph, x: Shape, kernel: tuple[int, ...]
 ) -> tuple[int, int]:
-    """Output height and width of a window that moves over padded input."""
+    """Output height and width of a window that moves over padded input.
+
+    With input_dilations, of a transposed convolution, over an input with zeros between
+    its rows and columns; where pads are below 0, so many of those are cut off.
+    """
     strides = node.attrs.get("strides", (1, 1))
     dilations = node.attrs.get("dilations", (1, 1))
-    top, left, bottom, right = node.attrs.get("pads", (0, 0, 0, 0))
+    apart = node.attrs.get(INPUT_DILATIONS, (1, 1))
+    top, left, bottom, right = pads = node.attrs.get("pads", (0, 0, 0, 0))
+    if apart != (1, 1) and (strides != (1, 1) or 0 in x):
+        raise invalid(node, graph, f"strides {strides} of a transposed convolution")
+    if apart == (1, 1) and min(pads) < 0:
+        raise invalid(node, graph, f"pads {pads} are below 0")
+    x = (x[0], *((n - 1) * d + 1 for n, d in zip(x[1:3], apart, strict=True)), x[3])
     found = []
     for dim, size, stride, dilation, pad in zip(
         x[1:3], kernel, strides, dilations, (top + bottom, left + right), strict=True
     ):
-        if size < 1 or stride < 1 or dilation < 1 or pad < 0:
+        if size < 1 or stride < 1 or dilation < 1:
             what = f"kernel {tuple(kernel)}, strides {strides}, dilations {dilations}"
             raise invalid(node, graph, what + " must be positive")
         room = dim + pad - ((size - 1) * dilation + 1)

@@ -99,7 +99,10 @@ _WAYS = Kind(
 )
 _CLAMPED = {"clamp": _CLAMP}
 _WINDOW = {"strides": _ints(2, 1), "pads": _ints(4, 0), **_CLAMPED}
-_CONV = {**_WINDOW, "dilations": _ints(2, 1)}
+_CONV = {
+    **_WINDOW, "dilations": _ints(2, 1), "input_dilations": _ints(2, 1),
+    "pads": _ints(4, -(2**31)),
+}  # fmt: skip
 _KERNEL = {"kernel": _ints(2, 1)}
 _SIMULATED = {"simulated": _FLAG}
 _WEIGHTS = (1, 2)

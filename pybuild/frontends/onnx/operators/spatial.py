@@ -6,9 +6,11 @@ A pass folds the transposes away. One spatial axis is two, the second of size 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.reader.op import Op
+from pybuild.ir.graph import Attr
 from pybuild.records import dataclass
 
 Pair = tuple[int, int]
@@ -54,6 +56,59 @@ def window(op: Op, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> Window:
         (kernel[0], kernel[1]), (strides[0], strides[1]),
         (dilations[0], dilations[1]), (*before, *after),  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TransposedWindow:
+    """A window that moves over an input with zeros between its rows.
+
+    around  rows of zeros before and behind the input, of each axis; below zero: so many
+            of its rows, with the zeros between them, are cut off
+    """
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    around: tuple[Pair, ...]
+
+
+def transposed_window(
+    op: Op, sizes: tuple[int, ...], kernel: tuple[int, ...]
+) -> TransposedWindow:
+    """The window of a ConvTranspose over an input with these spatial sizes.
+
+    Errors  BuildError where nothing is left of its output
+    """
+    rank = len(sizes)
+    ones, zeros = (1,) * rank, (0,) * rank
+    strides, dilations = op.integers("strides", ones), op.integers("dilations", ones)
+    more = op.integers("output_padding", zeros)
+    flat = op.integers("pads", (*zeros, *zeros))
+    auto = str(op.attrs.get("auto_pad", "NOTSET"))
+    wanted = op.integers("output_shape", ())[-rank:]
+    if not wanted and auto.startswith("SAME"):
+        wanted = tuple(s * t for s, t in zip(sizes, strides, strict=True))
+    around, full = [], []
+    for i in range(rank):
+        pads = flat[i], flat[rank + i]
+        reach = (kernel[i] - 1) * dilations[i]
+        whole = strides[i] * (sizes[i] - 1) + more[i] + reach + 1
+        if wanted:
+            pads = _pads_for(whole - wanted[i], auto)
+        around.append((reach - pads[0], reach - pads[1] + more[i]))
+        full.append(whole - sum(pads))
+    if min(full) < 1:
+        what = f"nothing is left of its output: it would be {full} in size"
+        raise op.invalid(what, "smaller pads")
+    return TransposedWindow(strides, dilations, tuple(around))
+
+
+def _pads_for(total: int, auto: str) -> Pair:
+    """Rows to take off before and behind, of so many."""
+    if total < 0:  # what is more than there is comes last, as ONNX Runtime has it
+        return 0, total
+    half = total // 2
+    upper = auto == "SAME_UPPER"
+    return (half, total - half) if upper else (total - half, half)
 
 
 def _auto_pads(
@@ -156,6 +211,62 @@ def conv(draft: Draft, op: Op) -> None:
     inputs = [rows, kernel, bias] if bias else [rows, kernel]
     made = draft.emit(kind, op.name, inputs, draft.fresh(f"{op.output}.nhwc"), attrs)
     from_rows(draft, op, made, rank)
+
+
+def conv_transpose(draft: Draft, op: Op) -> None:
+    """ConvTranspose: a convolution with the filters backwards over the input with zeros
+    between its rows and columns.
+    """
+    x, w, bias = op.input(0), op.input(1), op.input(2)
+    shape, weights = draft.tensor(x).shape, draft.shape(w)
+    rank, group = len(shape), op.integer("group", 1)
+    if rank not in (3, 4) or len(weights) != rank:
+        raise op.invalid("only one or two spatial axes are supported")
+    given = transposed_window(op, shape[2:], weights[2:])
+    depth, outs = weights[:2]
+    spatial = tuple(range(2, rank))
+    kernel = (*weights[2:], 1)[:2]
+    attrs: dict[str, Attr] = {
+        "strides": (1, 1), "dilations": (*given.dilations, 1)[:2],
+        "input_dilations": (*given.strides, 1)[:2],
+    }  # fmt: skip
+    if group == 1:
+        kind, perm, target = "conv2d", (1, *spatial, 0), (outs, *kernel, depth)
+        attrs["groups"], window_axes = 1, (1, 2)
+    elif group == depth and outs == 1:
+        kind, perm, target = "depthwise_conv2d", (*spatial, 0, 1), (*kernel, depth)
+        window_axes = (0, 1)
+    else:
+        raise op.invalid("groups of several channels are not supported")
+    name = draft.arranged(op, w, perm, target, "weight")
+    name = _reversed(draft, name, window_axes)
+    (top, bottom), (left, right) = (*given.around, (0, 0))[:2]
+    attrs["pads"] = (top, left, bottom, right)
+    rows = to_rows(draft, op, x)
+    inputs = [rows, name, bias] if bias else [rows, name]
+    made = draft.emit(kind, op.name, inputs, draft.fresh(f"{op.output}.nhwc"), attrs)
+    from_rows(draft, op, made, rank)
+
+
+def _reversed(draft: Draft, name: str, axes: Sequence[int]) -> str:
+    """Arranged weights, backwards along some axes; their scales follow."""
+    whole = draft.sources.get(name, name)
+    tensor = draft.tensor(whole)
+    begin, end = [0] * len(tensor.shape), list(tensor.shape)
+    strides = [1] * len(tensor.shape)
+    for axis in axes:
+        begin[axis], end[axis], strides[axis] = tensor.shape[axis] - 1, -1, -1
+    attrs: dict[str, Attr] = {
+        "begin": tuple(begin), "end": tuple(end), "strides": tuple(strides),
+    }  # fmt: skip
+    made = draft.fresh(f"{whole}.reversed")
+    draft.emit("slice", made, [whole], made, attrs, quant=tensor.quant)
+    if whole == name:
+        return made
+    output = draft.fresh(f"{name}.reversed")
+    draft.emit("dequantize", output, [made], output, {"simulated": True})
+    draft.sources[output] = made
+    return output
 
 
 def pool(draft: Draft, op: Op, added: bool = False) -> None:

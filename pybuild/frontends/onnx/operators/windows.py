@@ -10,6 +10,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import Handler, flowing, widening
+from pybuild.frontends.onnx.operators.spatial import transposed_window
 
 Pads = list[tuple[int, int]]
 
@@ -69,64 +70,21 @@ def conv_transpose(flow: Flow) -> None:
     """A convolution of the input with zeros between, by the filters backwards."""
     op, x, w = flow.op, flow.arg(0), flow.arg(1)
     rank, groups = flow.rank(x) - 2, op.integer("group", 1)
-    kernel, sizes = flow.shape(w)[2:], flow.shape(x)[2:]
-    ones = (1,) * rank
-    strides, dilations = op.integers("strides", ones), op.integers("dilations", ones)
-    more = op.integers("output_padding", (0,) * rank)
-    pads = _transposed_pads(flow, sizes, kernel)
+    kernel = flow.shape(w)[2:]
+    given = transposed_window(op, flow.shape(x)[2:], kernel)
     depth, outs = flow.shape(w)[:2]
     w = flow.reshape(w, (groups, depth // groups, outs, *kernel))
     w = flow.transpose(w, (0, 2, 1, *range(3, 3 + rank)))
     w = flow.reshape(w, (groups * outs, depth // groups, *kernel))
     wide = []
-    for i in range(rank):
+    for i, (before, after) in enumerate(given.around):
         w = flow.flip(w, 2 + i)
-        x = _stuffed(flow, x, 2 + i, strides[i])
-        reach = (kernel[i] - 1) * dilations[i]
-        before, after = reach - pads[i][0], reach - pads[i][1] + more[i]
-        size = flow.shape(x)[2 + i]
-        end = max(size - max(-after, 0), 0)
+        x = _stuffed(flow, x, 2 + i, given.strides[i])
+        end = max(flow.shape(x)[2 + i] + min(after, 0), 0)
         x = flow.slice(x, 2 + i, max(-before, 0), end)
         wide.append((max(before, 0), max(after, 0)))
-    full = [
-        size + sum(pad) - (k - 1) * d
-        for size, pad, k, d in zip(
-            flow.shape(x)[2:], wide, kernel, dilations, strict=True
-        )
-    ]
-    if min(full) < 1:
-        what = f"nothing is left of its output: it would be {full} in size"
-        raise op.invalid(what, "smaller pads")
-    made = convolved(flow, x, w, (ones, dilations, wide), groups)
+    made = convolved(flow, x, w, ((1,) * rank, given.dilations, wide), groups)
     flow.give(_biased(flow, made, 2))
-
-
-def _transposed_pads(flow: Flow, sizes: Sequence[int], kernel: Sequence[int]) -> Pads:
-    op, rank = flow.op, len(sizes)
-    ones = (1,) * rank
-    strides, dilations = op.integers("strides", ones), op.integers("dilations", ones)
-    more = op.integers("output_padding", (0,) * rank)
-    flat = op.integers("pads", (0,) * (2 * rank))
-    auto = str(op.attrs.get("auto_pad", "NOTSET"))
-    wanted = op.integers("output_shape", ())[-rank:]
-    if not wanted and auto.startswith("SAME"):
-        wanted = tuple(s * t for s, t in zip(sizes, strides, strict=True))
-    pads = []
-    for i in range(rank):
-        if not wanted:
-            pads.append((flat[i], flat[rank + i]))
-            continue
-        full = (
-            strides[i] * (sizes[i] - 1) + more[i] + (kernel[i] - 1) * dilations[i] + 1
-        )
-        total = full - wanted[i]
-        if total < 0:  # what is more than there is comes last, as ONNX Runtime has it
-            pads.append((0, total))
-            continue
-        half = total // 2
-        upper = auto == "SAME_UPPER"
-        pads.append((half, total - half) if upper else (total - half, half))
-    return pads
 
 
 def _stuffed(flow: Flow, x: str, axis: int, stride: int) -> str:
@@ -319,7 +277,6 @@ def _moved_places(
 
 
 WINDOWS: dict[str, Handler] = {
-    "ConvTranspose": conv_transpose,
     "LpPool": lp_pool,
     "MaxUnpool": max_unpool,
 }

@@ -48,7 +48,8 @@ def batch_matmul(call: Call) -> None:
 
 
 def transpose_conv(call: Call) -> None:
-    """A convolution with turned weights over the input with zeros in between.
+    """A convolution with turned weights over the input with zeros between its rows and
+    columns.
 
     Shapes  output shape [4]  w [O,KH,KW,C]  x [N,H,W,C]  bias [O]
     """
@@ -62,48 +63,33 @@ def transpose_conv(call: Call) -> None:
         what = f"input {list(x.shape)}, weights {list(value.shape)}"
         raise call.error(f"{what}, strides {strides} make no sense")
     bias = layers.bias(call, x, 3)
-    for axis, stride in enumerate(strides, 1):
-        x = _spread(flow, x, axis, stride)
-        x = _around(call, flow, x, axis, stride, value.shape[axis], wanted[axis])
     x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    sizes = zip(x.shape[1:3], value.shape[1:3], strides, wanted[1:3], strict=True)
+    (top, bottom), (left, right) = (_around(call, *each) for each in sizes)
     w = flow.flip(flow.flip(call.builder.add(tensor, value), 1), 2)
     attrs = {
-        "groups": 1, "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
+        "groups": 1, "strides": (1, 1), "dilations": (1, 1),
+        "input_dilations": strides, "pads": (top, left, bottom, right),
         **layers.fused(call),
     }  # fmt: skip
     call.emit("conv2d", (x.name, w.name, bias), attrs)
 
 
-def _spread(flow: Flow, x: Tensor, axis: int, stride: int) -> Tensor:
-    """stride - 1 zeros after each row of an axis."""
-    if stride == 1:
-        return x
-    shape = x.shape
-    apart = flow.reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
-    pads = [(0, 0)] * len(apart.shape)
-    pads[axis + 1] = (0, stride - 1)
-    apart = flow.pad(apart, pads)
-    full = shape[axis] * stride
-    return flow.reshape(apart, (*shape[:axis], full, *shape[axis + 1 :]))
-
-
 def _around(
-    call: Call, flow: Flow, x: Tensor, axis: int, stride: int, kernel: int, size: int
-) -> Tensor:  # fmt: skip
-    """Zeros, or fewer rows, so that `size` windows fit."""
+    call: Call, rows: int, kernel: int, stride: int, size: int
+) -> tuple[int, int]:
+    """Rows of zeros before and behind, so that `size` windows fit; below zero: so many
+    rows are cut off."""
     same = call.option("Padding") == layers.SAME
     inner = (
         (size + stride - 1) // stride if same else (size + stride - kernel) // stride
     )
     margin = max(0, (inner - 1) * stride + kernel - size) // 2
     before = kernel - 1 - margin
-    after = size - 1 + margin - (x.shape[axis] - 1)
-    if size < 1 or x.shape[axis] + min(after, 0) + min(before, 0) < 1:
-        raise call.error(f"{size} rows of {x.shape[axis]} make no sense")
-    x = flow.part(x, axis, max(0, -before), x.shape[axis] + min(after, 0))
-    pads = [(0, 0)] * len(x.shape)
-    pads[axis] = (max(before, 0), max(after, 0))
-    return flow.pad(x, pads)
+    after = size - 1 + margin - (rows - 1) * stride
+    if size < 1 or (rows - 1) * stride + 1 + min(after, 0) + min(before, 0) < 1:
+        raise call.error(f"{size} rows of {rows} make no sense")
+    return before, after
 
 
 # ---- resizing -----------------------------------------------------------------
