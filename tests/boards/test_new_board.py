@@ -136,7 +136,7 @@ def test_a_file_that_is_no_toml(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("machine", "arguments", "what"),
     [
-        ("virt,dumpdtb=/home/me/.bashrc", [], "'machine' is 'virt,dumpdtb="),
+        ("virt,dumpdtb=/srv/me/.bashrc", [], "'machine' is 'virt,dumpdtb="),
         ("virt", ["-chardev", "file,id=a,path=x"], "has '-chardev', which is not"),
         ("virt", ["-icount", "rr=record,rrfile=x"], "has 'rr=record,rrfile=x' for"),
         ("virt", ["-bios", "x.elf"], "has 'x.elf' for -bios. Hint: it takes none"),
