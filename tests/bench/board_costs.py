@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pybuild.boards.device import Device, open_device
 from pybuild.library import Library
 from tests.bench.costs import Row, Table, built, model
-from tests.bench.counted import Counted, counted, or_refused
-from tests.bench.store import Ready, store
 from tests.boards.devices import CORES
+from tests.figures.counted import Counted, counted, or_refused
+from tests.figures.store import Ready, store
 from tests.graphs.real_models import NETWORKS
 
 # name -> tool chain, what the board gets

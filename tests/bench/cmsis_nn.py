@@ -10,9 +10,9 @@ from pybuild.model import Model
 from tests.bench import cmsis_layers
 from tests.bench.cmsis_layers import Layer, layers
 from tests.bench.costs import Row, Table
-from tests.bench.counted import Counted, counted, or_refused
-from tests.bench.store import Ready, store
 from tests.boards.devices import CORES as BOARDS
+from tests.figures.counted import Counted, counted, or_refused
+from tests.figures.store import Ready, store
 
 CORES = ("cortex-m4", "cortex-m55")
 

@@ -26,8 +26,8 @@ from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.plan.make import make_plan
 from pybuild.verify.bench import litert
 from pybuild.verify.samples import sample
-from tests.bench.tools import output
 from tests.conftest import ROOT, models_folder
+from tests.figures.tools import output
 from tests.graphs.real_models import (
     ARENAS,
     CONSUMABLE_RAM,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from tests.bench.board_costs import THEIR_CODE, THEIR_FILE, THEIR_RAM
 from tests.bench.costs import Row, Table
 from tests.bench.pages import DOCS, PAGES, sections
-from tests.bench.tools import commit, processor, versions
 from tests.conftest import ROOT
+from tests.figures.tools import commit, processor, versions
 
 README = ROOT / "README.md"
 PAGE = DOCS / "benchmarks.md"

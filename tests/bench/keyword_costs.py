@@ -13,11 +13,11 @@ from pybuild.entry import model_of
 from pybuild.features import log_mel, micro_frontend, motion
 from pybuild.library import Library
 from tests.bench.costs import Table
-from tests.bench.counted import Counted, counted, ready
-from tests.bench.store import store
 from tests.conftest import ROOT
 from tests.features.nets import wakeword
 from tests.features.time_nets import gru, kept_gru, quantised_gru, tcn
+from tests.figures.counted import Counted, counted, ready
+from tests.figures.store import store
 from tests.frontends.tflite.signal.preprocessor import preprocessor
 
 BOARD, TARGET, HZ = "mps2-an386", "cortex-m4", 16000

@@ -13,9 +13,9 @@ from pybuild.dtype import DType
 from pybuild.model import Model
 from pybuild.targets.target import TARGETS
 from tests.bench.costs import Row, Table
-from tests.bench.counted import Counted, counted, ready
-from tests.bench.store import Ready, store
 from tests.boards.devices import CORES
+from tests.figures.counted import Counted, counted, ready
+from tests.figures.store import Ready, store
 from tests.kernels.kernel_cases import FLOAT32, INT8, Case, case, tensor, weighted_case
 
 CORE, VECTORS, LEAST = "cortex-m4", "cortex-m55", "cortex-m0"

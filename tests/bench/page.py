@@ -1,14 +1,14 @@
 """Writes docs/benchmarks.md, the pages behind it and README's figures: ./dev bench.
-What has not changed since it was measured is taken from tests/bench/figures.json;
---cold measures all. --only NAME measures the tables of one module, such as any_layer,
-shows them and keeps their figures for the next run of all, which writes the pages.
-
-Needs the models of $CRT_MODELS or ../shared/models and both interpreters.
+What has not changed is taken from tests/figures/figures.json; --cold measures all.
+--only NAME measures the tables of one module, such as any_layer, shows them and keeps
+their figures for the next run of all, which writes the pages. Needs the models of
+$CRT_MODELS or ../shared/models and both interpreters.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,11 @@ from dataclasses import asdict
 
 from tests.bench import front
 from tests.bench.costs import Table, model
-from tests.bench.keys import machine_key, sources
 from tests.bench.pages import CLOCKED, COUNTED, PAGES, Measure
-from tests.bench.store import FILE, Facts, Store, store, use
-from tests.bench.tools import commit
 from tests.conftest import models_folder
+from tests.figures.keys import machine_key, sources
+from tests.figures.store import FILE, Facts, Store, store, use
+from tests.figures.tools import commit
 from tests.graphs.real_models import FILES
 
 TABLES = tuple(measure for page in PAGES for measure in page.tables)
@@ -56,11 +56,8 @@ def tables(wanted: Sequence[Measure]) -> Iterator[tuple[Measure, Table]]:
     running = {one: store().pool().submit(facts, one) for one in left}
     for measure in sorted(wanted, key=lambda one: (one in CLOCKED, one in running)):
         ran = running.get(measure)
-        found = store().measured(
-            what(measure),
-            key(measure),
-            ran.result if ran is not None else lambda m=measure: facts(m),  # type: ignore[misc]
-        )
+        measured = ran.result if ran is not None else functools.partial(facts, measure)
+        found = store().measured(what(measure), key(measure), measured)
         yield measure, Table(**found)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pybuild
 from tests.bench.costs import Row, Table
 from tests.bench.large_graphs import cost
-from tests.bench.store import store
 from tests.fieldnets.measure import (
     CORES,
     EMITS,
@@ -25,6 +24,7 @@ from tests.fieldnets.measure import (
     ready,
 )
 from tests.fieldnets.nets import NETS, net
+from tests.figures.store import store
 
 SAMPLES = 2
 # bytes of arena of a net that finds people, by core, as the input is

@@ -20,10 +20,10 @@ from pybuild.boards.device import program_of, run_program
 from pybuild.boards.firmware import build as firmware
 from pybuild.dtype import Array
 from pybuild.verify.check import CheckResult, check
-from tests.bench import tools
-from tests.bench.counted import program_key
-from tests.bench.store import Facts, Ready
 from tests.fieldnets.nets import net
+from tests.figures import tools
+from tests.figures.counted import program_key
+from tests.figures.store import Facts, Ready
 from tests.ops.litert import run_litert
 from tests.perf.measure import EMITS, device
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.bench.costs import Row, Table
-from tests.bench.store import Ready, store
+from tests.figures.store import Ready, store
 from tests.perf.measure import EMITS, Measured, from_facts, measured, ready
 from tests.perf.operators import KINDS, Operator, operator
 

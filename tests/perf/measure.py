@@ -19,10 +19,10 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
-from tests.bench import tools
-from tests.bench.counted import program_key
-from tests.bench.store import Facts, Ready
 from tests.boards.devices import CORES
+from tests.figures import tools
+from tests.figures.counted import program_key
+from tests.figures.store import Facts, Ready
 from tests.ops.litert import run_litert
 
 EMITS = ("c", "obj")

@@ -15,10 +15,10 @@ import pytest
 import pybuild
 from pybuild.boards.device import Device
 from pybuild.boards.firmware.fit import Program
-from tests.bench import keys
-from tests.bench.counted import counted, program_key
-from tests.bench.store import Facts, Ready, Store
 from tests.boards.devices import device
+from tests.figures import keys
+from tests.figures.counted import counted, program_key
+from tests.figures.store import Facts, Ready, Store
 from tests.toolchains import require, run
 
 SOURCE = """

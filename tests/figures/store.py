@@ -1,12 +1,8 @@
-"""Figures that were measured, kept from run to run in tests/bench/figures.json.
-
-A figure has a key, the hash of what was run to find it, and is measured anew where the
-key is another one. A table is a figure, too, by the hash of all sources that it comes
-from: while they are the same nothing is built. Where they are not, its programs are
-built, and those are run whose bytes have changed. Knows no table.
-
-The file lies in the repository: a clone has the figures and what they are figures of,
-and the difference of a commit shows which of them it has changed.
+"""Figures that were measured, kept from run to run in tests/figures/figures.json: each
+under its key, the hash of what was run. A table is a figure, too, by the hash of its
+sources: while they are the same nothing is built; else programs are, and those are run
+whose bytes have changed. The file lies in the repository: a clone has all figures, and
+the difference of a commit shows which of them it has changed. Knows no table.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from typing import Any
 
 from tests.conftest import ROOT
 
-FILE = ROOT / "tests" / "bench" / "figures.json"
+FILE = ROOT / "tests" / "figures" / "figures.json"
 EACH = 60  # seconds after which what was measured is in the file
 Facts = dict[str, Any]  # as JSON has them
 
@@ -55,9 +51,11 @@ class Figure:
 
 
 class Store:
-    """path: None keeps figures for this run alone; cold: those of others are not taken.
+    """Takes figures that are known, has others measured, and keeps both.
 
-    new  how many were measured, not taken
+    path  of the file; None: they are kept for this run alone
+    cold  figures of other runs are not taken
+    new   how many were measured, not taken
     """
 
     def __init__(self, path: Path | None = None, cold: bool = False) -> None:
@@ -84,7 +82,7 @@ class Store:
         found = self._figures.get(what)
         if found is None or found.key != key:
             self._open.append(set())
-            value = measure()
+            value = json.loads(json.dumps(measure()))  # as the file will have it
             within = self._open.pop()
             found = Figure(key, value, tuple(sorted(within)))
             self.new += 1

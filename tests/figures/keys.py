@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench.tools import processor, versions
 from tests.conftest import ROOT, models_folder
+from tests.figures.tools import processor, versions
 from tests.graphs.real_models import FILES
 
 SHORT = 20  # hexadecimal digits of a key: 80 bits

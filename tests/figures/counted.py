@@ -1,5 +1,5 @@
 """Counts an inference on a simulated board for a table, as a figure that is kept by the
-bytes of the program: `store().all(group, sources, ready, ...)` of what is built here.
+bytes of the program: `store().all` of what `ready` makes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pybuild.errors import BuildError
 from pybuild.host.build_facts import Library
 from pybuild.plan.schedule.lock_step import PUSH
 from pybuild.verify.samples import sample
-from tests.bench import keys
-from tests.bench.store import Facts, Ready
+from tests.figures import keys
+from tests.figures.store import Facts, Ready
 
 
 @dataclass(frozen=True)
