@@ -44,9 +44,9 @@ Written by `python -m tests.kernel_table`; do not edit. For a layer of each kind
 type: whose instructions the kernel has that is estimated to be fastest (*pairs* of
 int16, *vectors* of 16 bytes, *words* that only move, *scalar*: blocks for cores that
 multiply one by one, *any*), and its estimated instructions for a multiply-accumulate,
-or for an output where a layer has no weights. [benchmarks.md](benchmarks.md) has
-measured figures. On a core with pairs or vectors, **any** says that no kernel of
-integers uses them.
+or for an output where a layer has no weights.
+[benchmarks-layers.md](benchmarks-layers.md) has measured figures. On a core with pairs
+or vectors, **any** says that no kernel of integers uses them.
 
 | layer | type | per | {" | ".join(CORES)} |
 | --- | --- | --- |{" ---: |" * len(CORES)}

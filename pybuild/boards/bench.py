@@ -163,7 +163,11 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
 
     Errors  BuildError; LimitError where the program does not fit the board
     """
-    program = program_of(device, library)
+    return bench_program(device, program_of(device, library), seed)
+
+
+def bench_program(device: Device, program: Program, seed: int = 0) -> BoardBench:
+    """As bench_on_board, with a program that is made."""
     library, firmware = program.library, program.firmware
     counts, files = counted(device, program, seed)
     stacks = np.frombuffer(files["crt.stack"], "<u4").tolist()

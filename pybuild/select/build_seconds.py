@@ -10,7 +10,7 @@ from pybuild.ir.graph import Graph
 from pybuild.select.devices import Targets, table_of
 
 # seconds of each layer, of kernels for any core and of a core's own; of each megabyte
-# of weights that is written (tests/bench/large_graphs.py, docs/benchmarks.md)
+# of weights that is written (tests/bench/large_graphs.py, docs/benchmarks-seconds.md)
 LAYER, OWN_LAYER, MEGABYTE = 0.0035, 0.0062, 0.13
 # what `fixed_work` took beside these
 NOMINAL = 0.02

@@ -4,15 +4,15 @@ model, core and back end, counted on simulated boards. Knows what a user knows.
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from pybuild.boards.bench import BoardBench, bench_on_board
-from pybuild.boards.device import open_device
-from pybuild.errors import BuildError
+from pybuild.boards.device import Device, open_device
+from pybuild.library import Library
 from tests.bench.costs import Row, Table, built, model
 from tests.boards.devices import CORES
+from tests.figures.counted import Counted, counted, or_refused
+from tests.figures.store import Ready, store
 from tests.graphs.real_models import NETWORKS
 
 # name -> tool chain, what the board gets
@@ -64,14 +64,35 @@ MICROTVM = (8.44, 24.7, 29.8, 0.58)
 # instructions asked for with --optimise speed
 SPEED, FASTEST = "cortex-m4", {"ic": 10_000_000}
 FLOATING = ("cortex-m4", "cortex-m7", "cortex-m33")
+# file of a network, core, back end, plan, optimise
+Way = tuple[str, str, str, str, str]
+
+
+def _ready(file: str, core: str, name: str, plan: str, optimise: str) -> Ready:
+    chain, emit = BACKENDS[name]
+    level = "size" if optimise == "size" else "balanced"  # of the C compiler
+
+    def build() -> tuple[Device, Library]:
+        device = open_device(CORES[core], chain, "qemu", core, level)
+        how = {"emit": emit, "plan": plan, "optimise": optimise}
+        return device, built(model(file), target=device.core.target, **how)
+
+    return or_refused(build)
+
+
+def costs_of(ways: Iterable[Way]) -> dict[Way, Counted]:
+    """What an inference takes by each of the ways."""
+    named = {f"{__name__}: {', '.join(way)}": way for way in ways}
+    found = store().all(_ready, named)
+    return {way: counted(found[what]) for what, way in named.items()}
 
 
 def floats_on_boards() -> Table:
+    each = list(itertools.product(NETWORKS, FLOATING, BACKENDS))
+    seen = costs_of((f"{n}_f32.onnx", c, b, "rows", "balanced") for n, c, b in each)
     rows = [
-        (network, core, name, *_float_figures(network, core, chain, emit))
-        for network in NETWORKS
-        for core in FLOATING
-        for name, (chain, emit) in BACKENDS.items()
+        (*one, *_float_figures(one[0], cost))
+        for one, cost in zip(each, seen.values(), strict=True)
     ]
     says = (
         "One warm inference of X_f32.onnx on cores with a floating-point unit, counted "
@@ -85,17 +106,14 @@ def floats_on_boards() -> Table:
     return Table("float32 on boards", says, columns, tuple(rows))
 
 
-def _float_figures(network: str, core: str, chain: str, emit: str) -> Row:
-    device = open_device(CORES[core], chain, "qemu", core)
-    path = model(f"{network}_f32.onnx")
-    result = bench_on_board(device, built(path, target=device.core.target, emit=emit))
-    ratio, ram = result.instructions / ONNX2C[network], result.ram
+def _float_figures(network: str, cost: Counted) -> Row:
+    ratio = cost.instructions / ONNX2C[network]
     return (
-        result.instructions,
-        f"{result.instructions / sum(row.macs for row in result.layers):.2f}",
-        result.cycles or "",
-        ram.arena + ram.instance + ram.stack,
-        result.flash.runtime + result.flash.kernels,
+        cost.instructions,
+        f"{cost.instructions / cost.macs:.2f}",
+        cost.cycles or "",
+        cost.ram,
+        cost.runtime + cost.code,
         ONNX2C[network],
         f"{ratio:.2f}",
         ASKED[network],
@@ -103,9 +121,8 @@ def _float_figures(network: str, core: str, chain: str, emit: str) -> Row:
     )
 
 
-@functools.cache
 def on_boards() -> Table:
-    rows = [row for network in NETWORKS for row in _network(network)]
+    rows = tuple(_on_every_core())
     says = (
         "One warm inference of X_int8.tflite, counted to the instruction: `crt bench X "
         "--on BOARD --target CORE --toolchain T --emit E`. Cortex-M0's code runs on "
@@ -120,7 +137,7 @@ def on_boards() -> Table:
         "model", "core", "back end", "instructions", "per MAC", "RAM", "stack", "code",
         "flash", "TFLM", "ratio",
     )  # fmt: skip
-    return Table("On boards", says, columns, tuple(rows))
+    return Table("On boards", says, columns, rows)
 
 
 def asked_of_boards() -> Table:
@@ -167,17 +184,14 @@ def _asked(
 
 
 def fastest_on_boards() -> Table:
+    each = list(itertools.product(NETWORKS, BACKENDS))
+    seen = costs_of(_of(n, SPEED, name, optimise="speed") for n, name in each)
     rows = []
-    for network in NETWORKS:
-        for name, (chain, emit) in BACKENDS.items():
-            device = open_device(CORES[SPEED], chain, "qemu", SPEED)
-            how = {"target": device.core.target, "emit": emit, "optimise": "speed"}
-            path = model(f"{network}_int8.tflite")
-            result = bench_on_board(device, built(path, **how))
-            figures, most = _figures(network, SPEED, result), FASTEST.get(network)
-            held = "" if most is None else result.instructions <= most
-            cycles = result.cycles or ""
-            rows.append((network, name, *figures, cycles, most or "", held))
+    for (network, name), cost in zip(each, seen.values(), strict=True):
+        most = FASTEST.get(network)
+        held = "" if most is None else cost.instructions <= most
+        figures = _figures(network, SPEED, cost)
+        rows.append((network, name, *figures, cost.cycles or "", most or "", held))
     says = (
         f"As above, on a {SPEED}, with `--optimise speed`: it spends RAM and flash "
         "where that saves instructions. Cycles: estimated from the core's published "
@@ -191,25 +205,17 @@ def fastest_on_boards() -> Table:
 
 
 def smallest_on_boards() -> Table:
-    rows = []
-    for network in NETWORKS:
-        path = model(f"{network}_int8.tflite")
-        for plan, (name, (chain, emit)) in itertools.product(PLANS, BACKENDS.items()):
-            seen = []
-            for optimise in ("balanced", "size"):
-                device = open_device(
-                    CORES["cortex-m4"], chain, "qemu", "cortex-m4", optimise
-                )
-                how = {"emit": emit, "optimise": optimise, "plan": plan}
-                library = built(path, target=device.core.target, **how)
-                seen.append(bench_on_board(device, library))
-            flash, arena = seen[1].flash, seen[1].ram.arena
-            parts = (flash.runtime, flash.kernels, flash.tables)
-            counts = [result.instructions for result in seen]
-            times = f"{counts[1] / counts[0]:.2f}"
-            rows.append(
-                (network, plan, name, arena, sum(parts), *parts, counts[1], times)
-            )
+    each = list(itertools.product(NETWORKS, PLANS, BACKENDS))
+    ways = [
+        _of(network, "cortex-m4", name, plan, optimise)
+        for network, plan, name in each
+        for optimise in ("balanced", "size")
+    ]
+    seen, rows = list(costs_of(ways).values()), []
+    for one, before, small in zip(each, seen[::2], seen[1::2], strict=True):
+        parts = (small.runtime, small.code, small.tables)
+        times = f"{small.instructions / before.instructions:.2f}"
+        rows.append((*one, small.arena, sum(parts), *parts, small.instructions, times))
     says = (
         "X_int8.tflite on a Cortex-M4, `--optimise size`, by rows (the default) and "
         "with `--plan whole`. Code: crt, kernels and step tables, in bytes: at most "
@@ -225,11 +231,11 @@ def smallest_on_boards() -> Table:
 
 def by_rows_on_boards() -> Table:
     """What layers in lock step cost beside whole tensors."""
-    rows = []
-    for network in NETWORKS:
-        seen = [_measured(network, "cortex-m4", "C, gcc", p) for p in ("whole", "rows")]
-        ratio = seen[1].instructions / seen[0].instructions
-        counts = (*(r.ram.arena for r in seen), *(r.instructions for r in seen))
+    ways = [_of(n, "cortex-m4", "C, gcc", p) for n in NETWORKS for p in PLANS]
+    seen, rows = list(costs_of(ways).values()), []
+    for network, by_rows, whole in zip(NETWORKS, seen[::2], seen[1::2], strict=True):
+        ratio = by_rows.instructions / whole.instructions
+        counts = (whole.arena, by_rows.arena, whole.instructions, by_rows.instructions)
         rows.append((network, *counts, f"{ratio:.2f}"))
     says = (
         "X_int8.tflite on a Cortex-M4, C by gcc: arena and instructions with `--plan "
@@ -245,7 +251,8 @@ def by_rows_on_boards() -> Table:
 def beside_silicon() -> Table:
     rows: list[Row] = []
     for name in ("C, gcc", "C, zig"):
-        seen = [_measured(network, "cortex-m4", name) for network in NETWORKS]
+        ways = [_of(network, "cortex-m4", name) for network in NETWORKS]
+        seen = list(costs_of(ways).values())
         cycles = [r.cycles or 0 for r in seen]
         each = [n / r.instructions for n, r in zip(cycles, seen, strict=True)]
         rows.append((f"ours, {name}, estimated", *(f"{n / 1e6:.2f}" for n in cycles)))
@@ -262,38 +269,31 @@ def beside_silicon() -> Table:
     return Table("Beside silicon", says, ("", *NETWORKS), tuple(rows))
 
 
-def _network(network: str) -> Iterator[Row]:
-    for core in CORES:
-        for name in BACKENDS:
-            try:
-                result = _measured(network, core, name)
-            except BuildError as error:
-                yield (network, core, name, str(error), *7 * [""])
-                continue
-            yield (network, core, name, *_figures(network, core, result))
+def _of(
+    network: str, core: str, name: str, plan: str = "rows", optimise: str = "balanced"
+) -> Way:
+    return f"{network}_int8.tflite", core, name, plan, optimise
 
 
-@functools.cache
-def _measured(network: str, core: str, name: str, plan: str = "rows") -> BoardBench:
-    chain, emit = BACKENDS[name]
-    device = open_device(CORES[core], chain, "qemu", core)
-    path = model(f"{network}_int8.tflite")
-    library = built(path, target=device.core.target, emit=emit, plan=plan)
-    return bench_on_board(device, library)
+def _on_every_core() -> Iterator[Row]:
+    each = list(itertools.product(NETWORKS, CORES, BACKENDS))
+    seen = costs_of(_of(*one) for one in each)
+    for one, cost in zip(each, seen.values(), strict=True):
+        if cost.refused:
+            yield (*one, cost.refused, *7 * [""])
+        else:
+            yield (*one, *_figures(one[0], one[1], cost))
 
 
-def _figures(network: str, core: str, result: BoardBench) -> Row:
-    ram, flash = result.ram, result.flash
+def _figures(network: str, core: str, cost: Counted) -> Row:
     theirs = THEIRS[network].get(core)
-    macs = sum(row.macs for row in result.layers)
-    code = flash.runtime + flash.kernels + flash.tables
     return (
-        result.instructions,
-        f"{result.instructions / macs:.2f}",
-        ram.arena + ram.instance + ram.stack,
-        ram.stack,
-        code,
-        code + flash.weights,
+        cost.instructions,
+        f"{cost.instructions / cost.macs:.2f}",
+        cost.ram,
+        cost.stack,
+        cost.all_code,
+        cost.all_code + cost.weights,
         theirs or "",
-        f"{result.instructions / theirs:.2f}" if theirs else "",
+        f"{cost.instructions / theirs:.2f}" if theirs else "",
     )

@@ -7,10 +7,8 @@ from types import ModuleType
 import numpy as np
 
 import pybuild
-from pybuild.boards.bench import bench_on_board
-from pybuild.boards.device import open_device
 from tests.bench.costs import Table
-from tests.bench.keyword_costs import BOARD, TARGET, example
+from tests.bench.keyword_costs import BOARD, TARGET, example, on_board
 
 EACH, ON_BOARD = 50, 5  # frames of a thing: on this machine, on the board
 
@@ -52,14 +50,12 @@ def costs() -> Table:
         "whole frames": pybuild.build(whole, name="camera", target=TARGET),
     }
     for name, library in made.items():
-        device = open_device(BOARD, "gcc", "auto", TARGET)
-        found = bench_on_board(device, library)
-        ram = library.tables.arena_bytes + library.tables.instance_bytes
-        flash = found.flash
-        front = next(one.instructions for one in found.layers if one.name == "image")
+        found = on_board(__name__, name, library)
+        front = found.layers[found.names.index("image")]
         rows.append((
-            name, found.instructions, front, found.cycles, ram, found.ram.stack,
-            flash.kernels + flash.tables + flash.weights,
+            name, found.instructions, front, found.cycles,
+            found.arena + found.instance, found.stack,
+            found.code + found.tables + found.weights,
         ))  # fmt: skip
     says = (
         "`examples/camera`: 160x120 pixels of RGB565 to 40x40 by boxes of nine, three "

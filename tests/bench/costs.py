@@ -27,6 +27,7 @@ from pybuild.plan.make import make_plan
 from pybuild.verify.bench import litert
 from pybuild.verify.samples import sample
 from tests.conftest import ROOT, models_folder
+from tests.figures.tools import output
 from tests.graphs.real_models import (
     ARENAS,
     CONSUMABLE_RAM,
@@ -77,11 +78,6 @@ def model(name: str) -> Path:
 @functools.cache
 def built(path: Path, **options: str) -> pybuild.Library:
     return pybuild.load(path).build(**options)
-
-
-def output(*command: str | Path) -> str:
-    words = [str(word) for word in command]
-    return subprocess.run(words, capture_output=True, text=True).stdout.strip()
 
 
 # ---- memory -------------------------------------------------------------------

@@ -8,7 +8,6 @@ from functools import cache
 from types import ModuleType
 
 import pybuild
-from pybuild.boards.bench import bench_on_board
 from pybuild.boards.device import open_device
 from pybuild.entry import model_of
 from pybuild.features import log_mel, micro_frontend, motion
@@ -17,6 +16,8 @@ from tests.bench.costs import Table
 from tests.conftest import ROOT
 from tests.features.nets import wakeword
 from tests.features.time_nets import gru, kept_gru, quantised_gru, tcn
+from tests.figures.counted import Counted, counted, ready
+from tests.figures.store import store
 from tests.frontends.tflite.signal.preprocessor import preprocessor
 
 BOARD, TARGET, HZ = "mps2-an386", "cortex-m4", 16000
@@ -57,12 +58,20 @@ def heard() -> Table:
     return Table("Words heard", says, columns, tuple(rows))
 
 
-def _figures(library: Library) -> tuple[int, int, int, int, int]:
+def _figures(what: str, library: Library) -> tuple[int, int, int, int, int]:
     """Instructions and cycles of a run, bytes of RAM, of stack, of flash."""
-    found = bench_on_board(open_device(BOARD, "gcc", "auto", TARGET), library)
-    ram = library.tables.arena_bytes + library.tables.instance_bytes
-    flash = found.flash.kernels + found.flash.tables + found.flash.weights
-    return found.instructions, found.cycles or 0, ram, found.ram.stack, flash
+    found = on_board(__name__, what, library)
+    ram, flash = found.arena + found.instance, found.code + found.tables
+    return (
+        found.instructions, found.cycles or 0, ram, found.stack, flash + found.weights
+    )  # fmt: skip
+
+
+def on_board(group: str, what: str, library: Library) -> Counted:
+    """An inference on the board, kept by the bytes of its program."""
+    one = ready(open_device(BOARD, "gcc", "auto", TARGET), library)
+    value = store().measured(f"{group}: {what}", one.key, one.measure)
+    return counted(one.facts | value)
 
 
 def costs() -> Table:
@@ -78,7 +87,7 @@ def costs() -> Table:
     models["preprocessor of micro_speech, int8"] = model_of(preprocessor("int8").data)
     for name, model in models.items():
         library = pybuild.build(model, name="listener", target=TARGET)
-        instructions, cycles, *memory = _figures(library)
+        instructions, cycles, *memory = _figures(name, library)
         sampled = model.graph.sampled  # the preprocessor takes whole windows
         runs = HZ / (model.graph.tensor(sampled).size if sampled else 320)
         second = f"{int(cycles) * runs / 1e6:.2f} M"
@@ -125,7 +134,7 @@ def over_time() -> Table:
         graph = library.plan.graph
         kept = sum(graph.tensor(state).bytes for state in graph.state)
         macs = sum(row.macs for row in library.report.layers)
-        instructions, cycles, ram, stack, flash = _figures(library)
+        instructions, cycles, ram, stack, flash = _figures(name, library)
         rows.append((name, macs, instructions, cycles, ram, kept, stack, flash))
     says = (
         "A run of what goes on over time, C by gcc on a simulated Cortex-M4; cycles "

@@ -3,17 +3,19 @@ kernels take that every core may have, and those that this core gets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from unittest.mock import patch
 
-from pybuild.boards.bench import RUNTIME, bench_on_board
-from pybuild.boards.device import Device, open_device
+from pybuild.boards.device import open_device
 from pybuild.dtype import DType
 from pybuild.model import Model
 from pybuild.targets.target import TARGETS
 from tests.bench.costs import Row, Table
 from tests.boards.devices import CORES
+from tests.figures.counted import Counted, counted, ready
+from tests.figures.store import Ready, store
 from tests.kernels.kernel_cases import FLOAT32, INT8, Case, case, tensor, weighted_case
 
 CORE, VECTORS, LEAST = "cortex-m4", "cortex-m55", "cortex-m0"
@@ -103,15 +105,14 @@ def _moves() -> Iterator[tuple[str, Case]]:
 
 
 def single_layers() -> Table:
-    device = open_device(CORES[CORE], "gcc", "qemu", CORE)
-    rows = [_figures(name, one, device) for name, one in (*_layers(), *_elements())]
+    rows = _figures("single", CORE)
     says = (
         f"One layer on a {CORE}, C by gcc: instructions of its kernel, without the "
         "runtime's. Plain: of the kernels for any core (`--target generic`); a ratio "
         "below 1 is fewer than theirs."
     )
     columns = ("layer", "plain", "with DSP", "ratio", "per output", "kernel")
-    return Table("Single layers", says, columns, tuple(rows))
+    return Table("Single layers", says, columns, rows)
 
 
 def _without_products() -> Iterator[tuple[str, Case]]:
@@ -127,11 +128,10 @@ def _without_products() -> Iterator[tuple[str, Case]]:
 
 
 def without_products() -> Table:
-    device = open_device(CORES[LEAST], "gcc", "qemu", LEAST)
-    rows = [_figures(name, one, device, LEAST) for name, one in _without_products()]
+    rows = _figures("least", LEAST)
     says = f"Likewise on a {LEAST}, which has no high products and no floats."
     columns = ("layer", "plain", "its own", "ratio", "per output", "kernel")
-    return Table("Single layers on the least core", says, columns, tuple(rows))
+    return Table("Single layers on the least core", says, columns, rows)
 
 
 def _on_vectors() -> Iterator[tuple[str, Case]]:
@@ -179,11 +179,18 @@ def _on_vectors() -> Iterator[tuple[str, Case]]:
 
 
 def on_vectors() -> Table:
-    device = open_device(CORES[VECTORS], "gcc", "qemu", VECTORS)
-    rows = [
-        _both(name, one, device, back, emit)
-        for name, one in _on_vectors()
+    each = [
+        (name, back, emit)
+        for name in _cases("vectors")
         for back, emit in (("C, gcc", "c"), ("LLVM", "obj"))
+    ]
+    plain, own = (
+        _spent("vectors", [(name, VECTORS, how, emit) for name, _, emit in each])
+        for how in ("without", VECTORS)
+    )
+    rows = [
+        (name, back, *_row("vectors", name, before, after))
+        for (name, back, _), before, after in zip(each, plain, own, strict=True)
     ]
     says = (
         f"Likewise on a {VECTORS}. Plain: of the kernels that it would have without "
@@ -196,31 +203,54 @@ def on_vectors() -> Table:
     return Table("Single layers on vectors", says, columns, tuple(rows))
 
 
-def _both(name: str, one: Case, device: Device, back: str, emit: str) -> Row:
-    target = TARGETS[VECTORS]
-    without = replace(target, features=target.features - {"mve"})
-    with patch.dict(TARGETS, {VECTORS: without}):
-        plain, _ = _spent(one, device, VECTORS, emit)
-    spent, kernel = _spent(one, device, VECTORS, emit)
-    each = spent / one.graph.tensor("y").size
-    return name, back, plain, spent, f"{spent / plain:.2f}", f"{each:.1f}", kernel
+SETS: dict[str, Callable[[], Iterable[tuple[str, Case]]]] = {
+    "single": lambda: (*_layers(), *_elements()),
+    "least": _without_products,
+    "vectors": _on_vectors,
+}
+# name, core, target, emit
+Way = tuple[str, str, str, str]
 
 
-def _figures(name: str, one: Case, device: Device, core: str = CORE) -> Row:
-    plain, _ = _spent(one, device, "generic", "c")
-    spent, kernel = _spent(one, device, core, "c")
-    each = spent / one.graph.tensor("y").size
-    return name, plain, spent, f"{spent / plain:.2f}", f"{each:.1f}", kernel
+@functools.cache
+def _cases(which: str) -> dict[str, Case]:
+    return dict(SETS[which]())
 
 
-def _spent(one: Case, device: Device, target: str, emit: str) -> tuple[int, str]:
-    """Instructions of the layer, and its kernel."""
+def _figures(which: str, core: str) -> tuple[Row, ...]:
+    names = list(_cases(which))
+    plain, own = (
+        _spent(which, [(name, core, target, "c") for name in names])
+        for target in ("generic", core)
+    )
+    each = zip(names, plain, own, strict=True)
+    return tuple((n, *_row(which, n, before, after)) for n, before, after in each)
+
+
+def _row(which: str, name: str, plain: Counted, own: Counted) -> Row:
+    before, spent = plain.kernel_instructions, own.kernel_instructions
+    each = spent / _cases(which)[name].graph.tensor("y").size
+    return before, spent, f"{spent / before:.2f}", f"{each:.1f}", own.kernels[0]
+
+
+def _spent(which: str, ways: Sequence[Way]) -> list[Counted]:
+    """What the layers of a set take, each by one of the ways."""
+    named = {f"{__name__}: {which}, {', '.join(way)}": (which, *way) for way in ways}
+    found = store().all(_ready, named)
+    return [counted(found[what]) for what in named]
+
+
+def _ready(which: str, name: str, core: str, target: str, emit: str) -> Ready:
+    """target: "without" is the core's own without its vectors"""
+    one = _cases(which)[name]
     # as it is: its rules of rounding are there already
     lowered = {("litert", (), "planned"): one.graph}
     made = Model("layer.test", one.graph, "litert", "0" * 64, _lowered=lowered)
-    library = made.build(name="layer", target=target, emit=emit)
-    layers = bench_on_board(device, library).layers
-    (step,) = library.plan.steps
-    assert step.candidate.func is not None
-    spent = sum(row.instructions for row in layers if row.name != RUNTIME)
-    return spent, step.candidate.func.name
+    device, chosen = open_device(CORES[core], "gcc", "qemu", core), target
+    known = {}
+    if target == "without":
+        own, chosen = TARGETS[core], core
+        known[core] = replace(own, features=own.features - {"mve"})
+    with patch.dict(TARGETS, known):
+        library = made.build(name="layer", target=chosen, emit=emit)
+        return ready(device, library)

@@ -4,6 +4,7 @@ core, seconds of builds. For `./dev bench`.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +17,14 @@ from tests.fieldnets.measure import (
     EMITS,
     EVERY,
     RAM_RATIO,
+    OnCore,
     checked,
-    on_core,
     ram,
     ram_of_cores,
+    ready,
 )
 from tests.fieldnets.nets import NETS, net
+from tests.figures.store import store
 
 SAMPLES = 2
 # bytes of arena of a net that finds people, by core, as the input is
@@ -40,17 +43,19 @@ SECONDS = 3.0  # of CPU, to build one of them for a Cortex-M4
 
 
 def instructions() -> Table:
+    each = list(itertools.product(NETS, CORES, EMITS))
+    named = {f"{__name__}: {', '.join(way)}": way for way in each}
+    found = store().all(ready, named)
     rows: list[Row] = []
-    for name in NETS:
-        for core in CORES:
-            for emit in EMITS:
-                seen, most = on_core(name, core, emit), None
-                most = seen.aim
-                held: object = "" if most is None else seen.per_mac <= most
-                shown = "" if most is None else f"{most:.2f}"
-                how = "C, gcc" if emit == "c" else "LLVM"
-                counted = (seen.instructions, f"{seen.per_mac:.2f}", shown, held)
-                rows.append((name, net(name).macs, core, how, *counted, seen.unequal))
+    for what, way in named.items():
+        seen = OnCore(*way, **found[what])
+        most = seen.aim
+        held: object = "" if most is None else seen.per_mac <= most
+        shown = "" if most is None else f"{most:.2f}"
+        how = "C, gcc" if seen.emit == "c" else "LLVM"
+        counted = (seen.instructions, f"{seen.per_mac:.2f}", shown, held)
+        macs = net(seen.name).macs
+        rows.append((seen.name, macs, seen.core, how, *counted, seen.unequal))
     says = (
         "Architectures that people take, seeded weights normalised and calibrated on "
         "made images (`tests/fieldnets/nets.py`), as int8 .tflite. One inference of "

@@ -4,6 +4,7 @@ every core, compared tensor by tensor on this machine."""
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import tempfile
 from dataclasses import dataclass
@@ -14,12 +15,15 @@ from unittest import mock
 import numpy as np
 
 import pybuild
-from pybuild.boards.bench import bench_on_board
+from pybuild.boards.bench import bench_program
 from pybuild.boards.device import program_of, run_program
 from pybuild.boards.firmware import build as firmware
 from pybuild.dtype import Array
 from pybuild.verify.check import CheckResult, check
 from tests.fieldnets.nets import net
+from tests.figures import tools
+from tests.figures.counted import program_key
+from tests.figures.store import Facts, Ready
 from tests.ops.litert import run_litert
 from tests.perf.measure import EMITS, device
 
@@ -89,15 +93,28 @@ def _weights_apart(board: Any, *others: Any) -> str:
     return place.sub(r"\1 SRAM", text, count=1)
 
 
-def on_core(name: str, core: str, emit: str, plan: str = "rows") -> OnCore:
-    library, on = built(name, core, emit=emit, plan=plan), device(core)
-    inputs, wanted = given(name)
+def on_core(name: str, core: str, emit: str) -> OnCore:
+    """One inference, whatever is kept."""
+    return OnCore(name, core, emit, **ready(name, core, emit).measure())
+
+
+def ready(name: str, core: str, emit: str) -> Ready:
+    """Its program; counted, and compared with LiteRT, when that is asked for."""
+    library, on = built(name, core, emit=emit), device(core)
     with mock.patch.object(firmware, "linker_script", _weights_apart):
-        counted = bench_on_board(on, library)
-        (found,) = run_program(on, program_of(on, library), [inputs])
-    outputs = library.plan.graph.outputs
-    unequal = sum(int((found[n] != wanted[n]).sum()) for n in outputs)
-    return OnCore(name, core, emit, counted.instructions, unequal)
+        program = program_of(on, library)
+
+    def measure() -> Facts:
+        inputs, wanted = given(name)
+        instructions = bench_program(on, program).instructions
+        (found,) = run_program(on, program, [inputs])
+        outputs = library.plan.graph.outputs
+        unequal = sum(int((found[n] != wanted[n]).sum()) for n in outputs)
+        return {"instructions": instructions, "unequal": unequal}
+
+    told = hashlib.sha256(net(name).file).hexdigest()
+    key = program_key(on, program, told, tools.versions()["ai-edge-litert"])
+    return Ready(key, {}, measure)
 
 
 def ram(name: str, target: str, **options: str) -> int:

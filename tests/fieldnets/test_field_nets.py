@@ -10,8 +10,6 @@ import pybuild
 from pybuild.host.abi import CrtError
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
-from tests.bench.costs import Table
-from tests.bench.page import with_sections
 from tests.fieldnets import measure, nets
 from tests.fieldnets.field_costs import PERSON_RAM, person_arena
 
@@ -103,13 +101,3 @@ def test_nets_are_made_from_seeds() -> None:
     first = nets.net("resnet_8").file
     nets.net.cache_clear()
     assert nets.net("resnet_8").file == first
-
-
-def test_sections_are_measured_anew_in_their_place() -> None:
-    page = "# Page\n\nWords.\n\n## One\n\nold\n\n## Two\n\nkept\n"
-    tables = [Table(name, "new", ("a",), ()) for name in ("One", "Between")]
-    found = with_sections(page, tables)
-    titles = [line[3:] for line in found.splitlines() if line.startswith("## ")]
-    assert titles == ["One", "Between", "Two"]
-    assert "old" not in found and "kept" in found
-    assert with_sections(page, []) == page

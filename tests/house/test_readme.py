@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import headline
+from tests.bench import front
 from tests.bench.board_costs import THEIR_FILE
+from tests.bench.pages import PAGES, sections
 from tests.conftest import model_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,10 +25,23 @@ def test_dev_knows(verb: str) -> None:
 
 def test_the_first_screen_has_the_figures_of_the_benchmarks() -> None:
     readme = (ROOT / "README.md").read_text()
-    expected = headline.headline(headline.PAGE.read_text())
-    assert headline.table_of(readme) == expected, "python -m tests.bench.headline"
+    expected = front.headline(front.PAGE.read_text())
+    assert front.table_of(readme) == expected, "python -m tests.bench.front"
     before = readme[: readme.index(expected)]
     assert before.count("\n") < 24, "it is on the first screen"
+
+
+def test_the_first_screen_of_the_benchmarks_is_made_of_the_pages_behind_it() -> None:
+    page = front.PAGE.read_text()
+    behind = [one.path.read_text() for one in PAGES]
+    made = sections(front.front(behind, front.measured_with("")))
+    assert len(made["Four networks"]) == 8
+    assert len(made["Beside CMSIS-NN, by operator"]) > 15
+    known = sections(page)
+    assert {t: r for t, r in made.items() if t != "Measured with"} == {
+        t: r for t, r in known.items() if t != "Measured with"
+    }, "python -m tests.bench.front"
+    assert all(f"({one.path.name})" in page for one in PAGES)
 
 
 def test_it_is_one_screen() -> None:

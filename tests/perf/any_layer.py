@@ -6,17 +6,14 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import statistics
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from tests.bench.costs import Row, Table
+from tests.figures.store import Ready, store
 from tests.perf.layers import CLASSES, Made, layer
-from tests.perf.measure import EMITS, Measured, measured
+from tests.perf.measure import EMITS, Measured, from_facts, measured, ready
 
 COUNT = 300
 CORES = ("cortex-m4", "cortex-m55")
@@ -71,23 +68,22 @@ def is_above(one: Measured[Made]) -> bool:
 
 @functools.cache
 def found() -> tuple[Measured[Made], ...]:
-    """Every layer on every core by both back ends, on all processors at once: what
-    is counted is the same however busy they are."""
+    """Every layer on every core by both back ends."""
     ways = [(seed, core) for core in CORES for seed in range(COUNT)]
     ways += [(seed, core) for core in OTHERS for seed in range(0, COUNT, ONE_IN)]
     each = [(*way, emit) for way in ways for emit in EMITS]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return tuple(pool.map(_measured, each, chunksize=12))
+    named = {f"{__name__}: {', '.join(map(str, way))}": way for way in each}
+    kept = store().all(_ready, named)
+    return tuple(
+        from_facts(layer(way[0]), *way[1:], kept[what]) for what, way in named.items()
+    )
 
 
-def _measured(way: tuple[int, str, str]) -> Measured[Made]:
-    return measured(layer(way[0]), *way[1:])
+def _ready(seed: int, core: str, emit: str) -> Ready:
+    return ready(layer(seed), core, emit)
 
 
 def any_layer() -> Table:
-    start = time.monotonic()
-    found()
-    minutes = (time.monotonic() - start) / 60
     rows = [
         (core, kind, back, *_figures(some, ceiling(kind, core, BACKENDS[back])))
         for core, kind, back, some in _groups(found())
@@ -101,8 +97,7 @@ def any_layer() -> Table:
         f"at least {LEAST_OUTPUTS} values and {LEAST_MACS:,} products each row of the "
         "output. Small: layers of less, which count as above in no class. Plain: by "
         "the kernel "
-        f"for any core. On {', '.join(OTHERS)} one in {ONE_IN}. Measured in "
-        f"{minutes:.0f} minutes on {os.cpu_count()} processors."
+        f"for any core. On {', '.join(OTHERS)} one in {ONE_IN}."
     )
     columns = (
         "core", "class", "back end", "layers", "least", "median", "most", "ceiling",

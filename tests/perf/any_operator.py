@@ -6,16 +6,13 @@ layers.
 from __future__ import annotations
 
 import functools
-import os
 import statistics
 import sys
-import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from tests.bench.costs import Row, Table
-from tests.perf.measure import EMITS, Measured, measured
+from tests.figures.store import Ready, store
+from tests.perf.measure import EMITS, Measured, from_facts, measured, ready
 from tests.perf.operators import KINDS, Operator, operator
 
 COUNT = 4  # of each operator
@@ -83,7 +80,7 @@ def is_above(one: One) -> bool:
 
 @functools.cache
 def found() -> tuple[One, ...]:
-    """On all processors at once: what is counted is the same however busy they are."""
+    """Every layer on both cores by both back ends."""
     ways = [
         (kind, seed, core, emit)
         for kind in KINDS
@@ -91,21 +88,23 @@ def found() -> tuple[One, ...]:
         for emit in EMITS
         for seed in range(COUNT)
     ]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return tuple(pool.map(_measured, ways, chunksize=10))
+    named = {f"{__name__}: {', '.join(map(str, way))}": way for way in ways}
+    kept = store().all(_ready, named)
+    return tuple(
+        from_facts(operator(*way[:2]), *way[2:], kept[what])
+        for what, way in named.items()
+    )
 
 
-def _measured(way: tuple[str, int, str, str]) -> One:
-    return measured(operator(way[0], way[1]), *way[2:])
+def _ready(kind: str, seed: int, core: str, emit: str) -> Ready:
+    return ready(operator(kind, seed), core, emit)
 
 
 def any_operator() -> Table:
-    start = time.monotonic()
-    found()
-    return table(found(), (time.monotonic() - start) / 60)
+    return table(found())
 
 
-def table(every: Sequence[One], minutes: float) -> Table:
+def table(every: Sequence[One]) -> Table:
     rows = [_row(every, kind, core) for kind in KINDS for core in CORES]
     says = (
         f"{COUNT} layers of each operator, from seeds (`tests/perf/operators.py`): "
@@ -114,8 +113,7 @@ def table(every: Sequence[One], minutes: float) -> Table:
         "and by LLVM. Each value was compared with LiteRT's or, of rules of rounding "
         "that it does not have, with numpy's. The ceilings are LLVM's, for layers of "
         f"{LEAST_CHANNELS} channels and more; few: those of fewer, the most by LLVM. "
-        "Windows of pools have up to 25 cells. Measured in "
-        f"{minutes:.0f} minutes on {os.cpu_count()} processors."
+        "Windows of pools have up to 25 cells."
     )
     columns = (
         "operator", "core", "gcc, median", "gcc, most", "LLVM, median", "LLVM, most",

@@ -4,13 +4,14 @@ compared in the same run of an emulated board."""
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from pybuild.boards.bench import RUNTIME, bench_on_board
+from pybuild.boards.bench import RUNTIME, bench_program
 from pybuild.boards.device import Device, open_device, program_of, run_program
 from pybuild.dtype import Array
 from pybuild.frontends.tflite import load
@@ -19,6 +20,9 @@ from pybuild.ops.interpret import interpret
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES
+from tests.figures import tools
+from tests.figures.counted import program_key
+from tests.figures.store import Facts, Ready
 from tests.ops.litert import run_litert
 
 EMITS = ("c", "obj")
@@ -109,22 +113,41 @@ def inputs(made: Layer) -> dict[str, Array]:
     return given
 
 
-def measured(made: L, core: str, emit: str) -> Measured[L]:
-    """One inference."""
+def ready(made: Layer, core: str, emit: str) -> Ready:
+    """One inference, and a run on inputs to both ends of their types."""
     library = model(made).build(
         name="layer", target=core, emit=emit, rounding=made.rounding
     )
     on, given = device(core), inputs(made)
+    program = program_of(on, library)
     steps = [s.candidate for s in library.plan.steps if s.candidate.func is not None]
-    layers = bench_on_board(on, library).layers
-    graph = library.plan.graph
-    (found,) = run_program(on, program_of(on, library), [given])
-    return Measured(
-        made,
-        core,
-        emit,
-        sum(row.instructions for row in layers if row.name != RUNTIME),
-        sum(price(step, TARGETS[core]).instructions for step in steps),
-        tuple(step.func.name for step in steps if step.func is not None),
-        int((found[graph.outputs[0]] != wanted(made, given)).sum()),
-    )
+
+    def measure() -> Facts:
+        layers = bench_program(on, program).layers
+        (found,) = run_program(on, program, [given])
+        output = library.plan.graph.outputs[0]
+        spent = [row.instructions for row in layers if row.name != RUNTIME]
+        unequal = int((found[output] != wanted(made, given)).sum())
+        return {"instructions": sum(spent), "unequal": unequal}
+
+    told = hashlib.sha256(made.file).hexdigest()
+    versions = tools.versions()
+    reference = (versions["ai-edge-litert"], versions["numpy"])
+    facts = {
+        "estimate": sum(price(step, TARGETS[core]).instructions for step in steps),
+        "kernels": [step.func.name for step in steps if step.func is not None],
+    }
+    key = program_key(on, program, told, made.rounding, reference)
+    return Ready(key, facts, measure)
+
+
+def measured(made: L, core: str, emit: str) -> Measured[L]:
+    """One inference, whatever is kept."""
+    one = ready(made, core, emit)
+    return from_facts(made, core, emit, one.facts | one.measure())
+
+
+def from_facts(made: L, core: str, emit: str, facts: Facts) -> Measured[L]:
+    kernels = tuple(facts["kernels"])
+    counts = (facts["instructions"], facts["estimate"])
+    return Measured(made, core, emit, *counts, kernels, facts["unequal"])

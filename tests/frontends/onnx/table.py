@@ -1,5 +1,5 @@
-"""Writes docs/operators.md and the ONNX section of docs/benchmarks.md from a run of all
-cases of onnx.backend.test: python -m tests.frontends.onnx.table.
+"""Writes docs/operators.md and the ONNX section of docs/benchmarks-values.md from a run
+of all cases of onnx.backend.test: python -m tests.frontends.onnx.table.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def operators(found: Iterable[Outcome], types: dict[str, set[str]]) -> str:
 
 
 def counted(found: dict[str, list[Outcome]]) -> Table:
-    """The section of docs/benchmarks.md."""
+    """The section of docs/benchmarks-values.md."""
     rows: list[tuple[Any, ...]] = []
     for kind, many in found.items():
         passed = [one for one in many if one.result == "passed"]
@@ -195,7 +195,7 @@ def measured() -> Table:
 
 def main() -> int:
     table, page, every = run()
-    benchmarks = ROOT / "docs" / "benchmarks.md"
+    benchmarks = ROOT / "docs" / "benchmarks-values.md"
     benchmarks.write_text(with_section(benchmarks.read_text(), table))
     PAGE.write_text(tflite_table.after(page))
     print(table.markdown())
