@@ -17,6 +17,7 @@ from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import Case, int8_cases, weighted_case
+from tests.kernels.kernel_sample import SOME, Some
 from tests.ops.cases import cases
 
 SCALAR = ("cortex-m0", "cortex-m3", "rv32imc")
@@ -223,6 +224,7 @@ def test_llvm_equals_numpy(every: int) -> None:
         pytest.param("clang", 1, marks=pytest.mark.sweep),
     ],
 )
-def test_c_equals_numpy(compiler: str, every: int, tmp_path: Path) -> None:
-    jobs = _jobs()[::every]
+@SOME
+def test_c_equals_numpy(some: Some, compiler: str, every: int, tmp_path: Path) -> None:
+    jobs = some(_jobs()[::every])
     _check(jobs, run_c([job for _, job in jobs], tmp_path, compiler))

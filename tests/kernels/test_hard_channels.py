@@ -25,6 +25,7 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import INT8, INT32, ROUNDINGS, Case, case, tensor
+from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "rv32imc")
 FAST = ("depthwise_rows_", "dsp", "block")
@@ -121,8 +122,9 @@ def test_by_llvm(part: int) -> None:
 
 
 @pytest.mark.slow
-def test_by_c_with_sanitizers(tmp_path: Path) -> None:
-    must_be_equal(_jobs(), lambda jobs: run_c(jobs, tmp_path))
+@SOME
+def test_by_c_with_sanitizers(some: Some, tmp_path: Path) -> None:
+    must_be_equal(some(_jobs()), lambda jobs: run_c(jobs, tmp_path))
 
 
 @pytest.mark.parametrize("core", CORES)

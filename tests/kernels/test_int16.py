@@ -31,6 +31,7 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import INT8, Case, case, tensor
+from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55", "rv32imc")
 FAST = ("_dsp_", "_mve_", "_block")
@@ -242,8 +243,9 @@ def test_by_llvm(part: int) -> None:
 
 
 @pytest.mark.slow
-def test_by_c_with_sanitizers(tmp_path: Path) -> None:
-    must_be_equal(_jobs(), lambda jobs: run_c(jobs, tmp_path))
+@SOME
+def test_by_c_with_sanitizers(some: Some, tmp_path: Path) -> None:
+    must_be_equal(some(_jobs()), lambda jobs: run_c(jobs, tmp_path))
 
 
 @pytest.mark.parametrize("core", CORES)

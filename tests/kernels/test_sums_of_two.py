@@ -22,6 +22,7 @@ from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import Case, case, tensor
+from tests.kernels.kernel_sample import SOME, Some
 
 INT8, INT16 = DType.INT8, DType.INT16
 # of a, b and the output: alike, apart by up to 2^9, and coarse or fine outputs
@@ -111,9 +112,11 @@ def _check(jobs: list[Job], results: list[dict[str, Array]]) -> None:
 @pytest.mark.usefixtures("unproven")
 @pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("dtype", [INT8, INT16], ids=["INT8", "INT16"])
-def test_equals_numpy(dtype: DType, core: str, tmp_path: Path) -> None:
+@SOME
+def test_equals_numpy(some: Some, dtype: DType, core: str, tmp_path: Path) -> None:
     jobs = _jobs(dtype, core)
     _check(jobs, run_llvm(jobs))
+    jobs = some(jobs)
     _check(jobs, run_c(jobs, tmp_path))
 
 

@@ -36,6 +36,7 @@ from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import ROUNDINGS
+from tests.kernels.kernel_sample import SOME, Some
 from tests.kernels.vector_layers import OPERATORS, OTHERS, layer
 
 CORE = TARGETS["cortex-m55"]
@@ -91,7 +92,8 @@ def test_rows_in_pieces_equal_numpy() -> None:
     _check(jobs, run_llvm(jobs))
 
 
-def test_rows_in_halves_equal_numpy(tmp_path: Path) -> None:
+@SOME
+def test_rows_in_halves_equal_numpy(some: Some, tmp_path: Path) -> None:
     """Woven in twos: windows that slide by one or by two, two in a vector or one in
     several, of channels that fill vectors or not, with padding at either end or none;
     the last row has a pixel of its own or shares each with its neighbour."""
@@ -108,10 +110,12 @@ def test_rows_in_halves_equal_numpy(tmp_path: Path) -> None:
         *_ENDS, "1by1_halves", "1by2_halves", "2by2_halves",
     }  # fmt: skip
     _check(jobs, run_llvm(jobs))
-    _check(jobs[::3], run_c(jobs[::3], tmp_path))
+    jobs = some(jobs)
+    _check(jobs, run_c(jobs, tmp_path))
 
 
-def test_eight_pixels_equal_numpy(tmp_path: Path) -> None:
+@SOME
+def test_eight_pixels_equal_numpy(some: Some, tmp_path: Path) -> None:
     """Of rows of any length: the last eight again, or four, or one or two that end with
     the numbers of each channel; six and seven are eight."""
     jobs, forms = [], set()
@@ -126,14 +130,16 @@ def test_eight_pixels_equal_numpy(tmp_path: Path) -> None:
         "eight", "eights", "eights_again", "eights_fours", "eights_1", "eights_2",
     }  # fmt: skip
     _check(jobs, run_llvm(jobs))
-    _check(jobs[::4], run_c(jobs[::4], tmp_path))
+    jobs = some(jobs)
+    _check(jobs, run_c(jobs, tmp_path))
 
 
 @pytest.mark.parametrize(
     "compiler", ["gcc", pytest.param("clang", marks=pytest.mark.sweep)]
 )
-def test_c_equals_numpy(compiler: str, tmp_path: Path) -> None:
-    jobs = _jobs(SEEDS[:9])
+@SOME
+def test_c_equals_numpy(some: Some, compiler: str, tmp_path: Path) -> None:
+    jobs = some(_jobs(SEEDS[:9]))
     _check(jobs, run_c(jobs, tmp_path, compiler))
 
 

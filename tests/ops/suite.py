@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pybuild.emit.content import whole
 from pybuild.install import crt_include
 from pybuild.model import Model
 from pybuild.package.folder import write_beside
+from tests.kernels.kernel_sample import Kind, kinds_of_name
 from tests.ops.cases import ROUNDINGS, Case, cases
 
 Files = dict[str, str]
@@ -20,8 +23,10 @@ TOGETHER = 16
 _OWN = re.compile(
     r"^(?:static|CRT_INLINE|CRT_PART)\b[^;={(]*?(\w+)[(\[]|^typedef int (\w+);", re.M
 )
+_KERNEL = re.compile(r"^static void (\w+)\(", re.M)
 
 
+@cache
 def _spelled() -> re.Pattern[str]:
     """A call of what crt/intrin.h has as an instruction, on cores with DSP ones."""
     text = (crt_include() / "crt" / "intrin.h").read_text().split("#define CRT_DSP", 1)
@@ -57,33 +62,65 @@ def model(case: Case, rounding: str) -> Model:
 
 
 def write_suites(folder: Path) -> None:
-    """Every case with each rounding that changes it, and a main that runs them: in
-    `generic`, with kernels that are the case's own; in `dsp`, for a Cortex-M4 with
-    kernels that models may share, what is other code there; in `spelled`, what of this
+    """Every case with one of the roundings that change it, and a main that runs them:
+    in `generic`, with kernels that are the case's own; in `dsp`, with the next of these
+    roundings, for a Cortex-M4 with kernels that models may share, what is other code
+    there and has a kernel of another kind than those before; in `spelled`, what of this
     has instructions that a compiler for any core does not see."""
     cases_of: dict[str, dict[str, Files]] = {"generic": {}, "dsp": {}, "spelled": {}}
-    spelled = _spelled()
+    seen: set[Kind] = set()
+    for case in cases():
+        rules = [rule for rule in ROUNDINGS if case.is_changed_by(rule)]
+        first = zlib.crc32(case.name.encode()) % len(rules)
+        next_one = rules[(first + 1) % len(rules)]
+        own = _code(case, rules[first], "generic", alone=True)
+        cases_of["generic"][c_name(case, rules[first])] = own
+        _add_dsp(cases_of, case, next_one, seen)
+    _write(folder, cases_of)
+
+
+def write_all_suites(folder: Path) -> None:
+    """The same of all roundings that change a case, whatever its kernels are."""
+    cases_of: dict[str, dict[str, Files]] = {"generic": {}, "dsp": {}, "spelled": {}}
     for case in cases():
         for rounding in ROUNDINGS:
-            if not case.is_changed_by(rounding):
-                continue
-            own = _code(case, rounding, "generic", alone=True)
-            dsp = _code(case, rounding, "cortex-m4", alone=False)
-            name = c_name(case, rounding)
-            kinds = [("generic", own)]
-            if dsp != own:
-                kinds.append(("dsp", dsp))
-                if spelled.search(dsp[f"{name}.c"]):
-                    kinds.append(("spelled", dsp))
-            for which, files in kinds:
-                cases_of[which][name] = files
+            if case.is_changed_by(rounding):
+                own = _code(case, rounding, "generic", alone=True)
+                cases_of["generic"][c_name(case, rounding)] = own
+                _add_dsp(cases_of, case, rounding, None)
+    _write(folder, cases_of)
+
+
+def _add_dsp(
+    cases_of: dict[str, dict[str, Files]],
+    case: Case,
+    rounding: str,
+    seen: set[Kind] | None,
+) -> None:
+    name = c_name(case, rounding)
+    dsp = _code(case, rounding, "cortex-m4", alone=False)
+    text = dsp[f"{name}.c"]
+    kinds = {kind for one in _KERNEL.findall(text) for kind in kinds_of_name(one)}
+    kinds |= {(case.op, call) for call in _spelled().findall(text)}
+    if seen is not None and kinds <= seen:
+        return
+    if dsp == _code(case, rounding, "generic", alone=True):
+        return
+    if seen is not None:
+        seen |= kinds
+    cases_of["dsp"][name] = dsp
+    if _spelled().search(text):
+        cases_of["spelled"][name] = dsp
+
+
+def _write(folder: Path, cases_of: dict[str, dict[str, Files]]) -> None:
     for which, found in cases_of.items():
         files = {file: text for one in found.values() for file, text in one.items()}
-        more = {**dict(_units(found)), "main.c": _main(list(found))}
+        more = {**dict(units_of(found)), "main.c": _main(list(found))}
         write_beside(folder / which, {**files, **more})
 
 
-def _units(found: Mapping[str, Files]) -> Iterator[tuple[str, str]]:
+def units_of(found: Mapping[str, Files]) -> Iterator[tuple[str, str]]:
     """Cases together whose files include the same: what one lacks no other brings."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, files in found.items():

@@ -15,16 +15,19 @@ from pybuild.targets.core import CORES
 from tests.boards.programs import compiler, emulated, link_flags
 from tests.conftest import made_once
 from tests.ops.cases import Case, cases
-from tests.ops.suite import Suite, model, write_suites
+from tests.ops.suite import Suite, model, write_all_suites, write_suites
 from tests.toolchains import SANITIZE, STRICT, require, run
 
 SEEDS = (0, 1, 2, 3, 4)
 BY_LLVM = ("litert", "onnx")  # of the rules of rounding
 
 
-@pytest.fixture(scope="session")
-def suites(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_once(tmp_path_factory, "suites", write_suites)
+@pytest.fixture
+def suite(which: str, tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    """By its name, or "all NAME": that of all roundings."""
+    every, _, kind = which.rpartition(" ")
+    write = write_all_suites if every else write_suites
+    return Suite(made_once(tmp_path_factory, f"{every}suites", write) / kind)
 
 
 @pytest.mark.parametrize("target", ["generic", "cortex-m4"])
@@ -59,16 +62,16 @@ def test_llvm(case: Case, rounding: str, target: str) -> None:
     ("which", "compiler"),
     [
         ("generic", "gcc"),
-        pytest.param("generic", "clang", marks=pytest.mark.sweep),
         ("dsp", "gcc"),
-        pytest.param("dsp", "clang", marks=pytest.mark.sweep),
+        *(
+            pytest.param(f"all {kind}", compiler, marks=pytest.mark.sweep)
+            for kind in ("generic", "dsp")
+            for compiler in ("gcc", "clang")
+        ),
     ],
 )
-def test_c_with_sanitizers(
-    which: str, compiler: str, tmp_path: Path, suites: Path
-) -> None:
+def test_c_with_sanitizers(suite: Suite, compiler: str, tmp_path: Path) -> None:
     require(compiler)
-    suite = Suite(suites / which)
     flags = {
         "gcc": SANITIZE["gcc"],
         "clang": ["-fsanitize=undefined", "-fsanitize-trap=all"],
@@ -85,13 +88,12 @@ def test_c_with_sanitizers(
 @pytest.mark.parametrize(
     "which",
     [
-        pytest.param("generic", marks=pytest.mark.sweep),
-        pytest.param("dsp", marks=pytest.mark.sweep),
         "spelled",
+        pytest.param("all generic", marks=pytest.mark.sweep),
+        pytest.param("all dsp", marks=pytest.mark.sweep),
     ],
 )
-def test_cortex_m4(which: str, tmp_path: Path, suites: Path) -> None:
-    suite = Suite(suites / which)
+def test_cortex_m4(suite: Suite, tmp_path: Path) -> None:
     target, image = "cortex-m4", tmp_path / "suite.elf"
     flags = [*STRICT, "-O2", "-DCRT_WITH_SELFTEST"]
     include = [f"-I{crt_include()}", f"-I{suite.folder}"]

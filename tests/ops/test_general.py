@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array, DType, widened
+from pybuild.emit.content import whole
 from pybuild.host.cc import compile_shared, loaded
 from pybuild.host.native import Net
 from pybuild.install import host_library
@@ -33,8 +34,10 @@ from pybuild.ops.decide import DECIDE
 from pybuild.ops.interpret import interpret
 from pybuild.ops.map import FUNCTIONS, NUMBERS
 from pybuild.ops.signal import SIGNAL
+from pybuild.package.folder import write_beside
 from tests.conftest import made_once
 from tests.ops.cases import cases
+from tests.ops.suite import units_of
 from tests.toolchains import STRICT, require
 
 DATA = Path(__file__).parent / "general" / "general.toml"
@@ -179,14 +182,13 @@ def in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _compile(folder: Path) -> None:
-    folder.mkdir()
-    files = []
-    for one in _ones():
-        for file, text in _library(one.name).sources().items():
-            (folder / file).write_text(text)
-            files += [str(folder / file)] if file.endswith(".c") else []
-    whole = folder / "general.so"
-    compile_shared([*files, str(host_library())], [folder], whole, (*STRICT, *TRAPS))
+    found = {one.name: whole(_library(one.name).sources()) for one in _ones()}
+    units = dict(units_of(found))
+    files = {file: text for one in found.values() for file, text in one.items()}
+    write_beside(folder, {**files, **units})
+    sources = [str(folder / unit) for unit in units]
+    made = folder / "general.so"
+    compile_shared([*sources, str(host_library())], [folder], made, (*STRICT, *TRAPS))
 
 
 @pytest.mark.parametrize("one", _ones(), ids=lambda one: one.name)

@@ -13,6 +13,7 @@ from pybuild.dtype import DType
 from pybuild.ir.graph import Quant
 from tests.kernels.kernel_bench import Job, must_be_equal, named_jobs, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, Case, case, tensor
+from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("generic", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55", "rv32imc")
 # x, rows and columns of the window, stride
@@ -72,5 +73,6 @@ def test_by_llvm() -> None:
 
 
 @pytest.mark.slow
-def test_by_c_with_sanitizers(tmp_path: Path) -> None:
-    must_be_equal(_jobs(), lambda jobs: run_c(jobs, tmp_path))
+@SOME
+def test_by_c_with_sanitizers(some: Some, tmp_path: Path) -> None:
+    must_be_equal(some(_jobs()), lambda jobs: run_c(jobs, tmp_path))

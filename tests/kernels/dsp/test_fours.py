@@ -21,6 +21,7 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import INT8, Case, weighted_case
+from tests.kernels.kernel_sample import SOME, Some
 
 INT16 = DType.INT16
 M4 = TARGETS["cortex-m4"]
@@ -75,8 +76,9 @@ def test_by_llvm() -> None:
 
 
 @pytest.mark.slow
-def test_by_c_with_sanitizers(tmp_path: Path) -> None:
-    must_be_equal(_jobs(), lambda jobs: run_c(jobs, tmp_path))
+@SOME
+def test_by_c_with_sanitizers(some: Some, tmp_path: Path) -> None:
+    must_be_equal(some(_jobs()), lambda jobs: run_c(jobs, tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import Case, weighted_case
+from tests.kernels.kernel_sample import SOME, Some
 
 M4 = TARGETS["cortex-m4"]
 # x, weights, stride
@@ -75,8 +76,9 @@ def test_by_llvm() -> None:
 
 
 @pytest.mark.slow
-def test_by_c_with_sanitizers(tmp_path: Path) -> None:
-    must_be_equal(_jobs(), lambda jobs: run_c(jobs, tmp_path))
+@SOME
+def test_by_c_with_sanitizers(some: Some, tmp_path: Path) -> None:
+    must_be_equal(some(_jobs()), lambda jobs: run_c(jobs, tmp_path))
 
 
 def _ways(x: tuple[int, ...]) -> set[str]:

@@ -18,6 +18,7 @@ from pybuild.kernels.wide.float_layer import SHAPES
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import FLOAT32, Case, Spec, case, tensor
+from tests.kernels.kernel_sample import SOME, Some
 
 OUTPUTS = (16, 17, 24, 32, 33, 48, 64, 70, 96, 144)
 Clamp = tuple[float | None, float | None]
@@ -143,8 +144,9 @@ def test_depthwise_sums_in_order_by_llvm() -> None:
     assert all(any(word in name for name in names) for word in words)
 
 
-def test_depthwise_sums_in_order_by_c(tmp_path: Path) -> None:
-    jobs = _jobs(range(60, 68), _depthwise)
+@SOME
+def test_depthwise_sums_in_order_by_c(some: Some, tmp_path: Path) -> None:
+    jobs = some(_jobs(range(60, 68), _depthwise))
     _check(jobs, run_c(jobs, tmp_path))
 
 

@@ -20,6 +20,7 @@ from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, INT32, Case, case, tensor
+from tests.kernels.kernel_sample import SOME, Some
 
 HOST = TARGETS["host"]
 RULES = ("double", "away", "single", "even")
@@ -109,8 +110,9 @@ def test_llvm_equals_numpy(product: str) -> None:
     _check(jobs, run_llvm(jobs, features))
 
 
-def test_c_equals_numpy(tmp_path: Path) -> None:
-    jobs = _jobs(range(60, 67))
+@SOME
+def test_c_equals_numpy(some: Some, tmp_path: Path) -> None:
+    jobs = some(_jobs(range(60, 67)))
     _check(jobs, run_c(jobs, tmp_path))
 
 

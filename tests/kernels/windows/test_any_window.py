@@ -19,6 +19,7 @@ from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, must_be_equal, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, INT32, ROUNDINGS, Case, case, tensor
+from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("generic", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55", "rv32imc")
 CHANNELS = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 20, 24, 31, 32, 33, 48)
@@ -134,8 +135,9 @@ def test_by_llvm(part: int) -> None:
 
 
 @pytest.mark.slow
-def test_by_c_with_sanitizers(tmp_path: Path) -> None:
-    must_be_equal(_jobs(range(100, 108)), lambda jobs: run_c(jobs, tmp_path))
+@SOME
+def test_by_c_with_sanitizers(some: Some, tmp_path: Path) -> None:
+    must_be_equal(some([*_jobs(range(100, 108))]), lambda jobs: run_c(jobs, tmp_path))
 
 
 def test_windows_are_of_all_kinds() -> None:
