@@ -62,7 +62,20 @@ def test_replaced_values_equal_a_new_build(kind: str, backend: str) -> None:
     assert any((loaded[n] != plain[n]).any() for n in plain)
 
 
-@pytest.mark.parametrize("name", real_models.FILES)
+# of the large nets one file, the small ones hold each format
+LARGE = ("vww", "ic")
+USUAL = ("vww_int8.tflite", "ic_qdq.onnx")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            n, marks=[pytest.mark.sweep] * (n.startswith(LARGE) and n not in USUAL)
+        )
+        for n in real_models.FILES
+    ],
+)
 def test_real_networks(name: str) -> None:
     """Every weight as a parameter, replaced in one image; integers to the bit."""
     model = pybuild.load(model_path(name))

@@ -43,7 +43,10 @@ def built(model: pybuild.Model, core: str, optimise: str) -> pybuild.Library:
     return model.build(name="net", target=core, optimise=optimise)
 
 
-@pytest.mark.parametrize("name", ARENAS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.sweep] * (n == "vww")) for n in ARENAS],
+)
 @pytest.mark.parametrize("core", CORES)
 def test_real_nets_have_no_more_flash_than_balanced(name: str, core: str) -> None:
     model = pybuild.load(model_path(f"{name}_int8.tflite"))
