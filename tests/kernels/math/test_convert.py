@@ -193,8 +193,8 @@ def _together(cases: Sequence[Case]) -> Graph:
             tensors[new] = replace(one.graph.tensor(old), name=new)
         made = replace(one.node, name=f"n{n}", inputs=(f"x{n}",), outputs=(f"y{n}",))
         nodes.append(made)
-    ends = [tuple(f"{end}{n}" for n in range(len(cases))) for end in "xy"]
-    graph = Graph("units", "units", tuple(nodes), tensors, *ends)
+    x, y = (tuple(f"{end}{n}" for n in range(len(cases))) for end in "xy")
+    graph = Graph("units", "units", tuple(nodes), tensors, x, y)
     verify(graph)
     return graph
 
