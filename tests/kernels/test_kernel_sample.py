@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kernels.kernel_sample import kinds_of_name, of_each_kind
+from tests.kernels.kernel_kinds import kinds_of_name
+from tests.kernels.kernel_sample import of_each_kind
 from tests.kernels.test_int16 import _jobs
 
 
