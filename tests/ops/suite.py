@@ -104,7 +104,7 @@ def _add_dsp(
     kinds |= {(case.op, call) for call in _spelled().findall(text)}
     if seen is not None and kinds <= seen:
         return
-    if dsp == _code(case, rounding, "generic", alone=True):
+    if dsp == (cases_of["generic"].get(name) or _code(case, rounding, "generic", True)):
         return
     if seen is not None:
         seen |= kinds
