@@ -15,9 +15,9 @@ from pybuild.kernels.scalar.conv import fits_pairs
 from pybuild.kernels.table import candidates
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import Case, int8_cases, weighted_case
-from tests.kernels.kernel_sample import SOME, Some
 from tests.ops.cases import cases
 
 SCALAR = ("cortex-m0", "cortex-m3", "rv32imc")

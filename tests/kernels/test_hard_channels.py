@@ -16,6 +16,7 @@ from pybuild.ir.graph import Quant
 from pybuild.kernels.table import candidates
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import (
     Job,
     must_be_equal,
@@ -25,7 +26,6 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import INT8, INT32, ROUNDINGS, Case, case, tensor
-from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "rv32imc")
 FAST = ("depthwise_rows_", "dsp", "block")

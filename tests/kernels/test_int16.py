@@ -22,6 +22,7 @@ from pybuild.model import Model
 from pybuild.ops.interpret import check_types, interpret
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import (
     Job,
     must_be_equal,
@@ -31,7 +32,6 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import INT8, Case, case, tensor
-from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55", "rv32imc")
 FAST = ("_dsp_", "_mve_", "_block")

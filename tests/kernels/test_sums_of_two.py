@@ -20,9 +20,9 @@ from pybuild.kernels.table import candidates
 from pybuild.ops.eltwise import add, add_parameters
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import Case, case, tensor
-from tests.kernels.kernel_sample import SOME, Some
 
 INT8, INT16 = DType.INT8, DType.INT16
 # of a, b and the output: alike, apart by up to 2^9, and coarse or fine outputs

@@ -34,9 +34,9 @@ from pybuild.kernels.base.vector_packs import LANES8, gathered_halves
 from pybuild.kernels.base.vectors import bytes_at, gathered_bytes, halves_at, words_at
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import ROUNDINGS
-from tests.kernels.kernel_sample import SOME, Some
 from tests.kernels.vector_layers import OPERATORS, OTHERS, layer
 
 CORE = TARGETS["cortex-m55"]

@@ -13,7 +13,7 @@ from pybuild.emit.content import whole
 from pybuild.install import crt_include
 from pybuild.model import Model
 from pybuild.package.folder import write_beside
-from tests.kernels.kernel_kinds import Kind, kinds_of_name
+from tests.kernels.few.kinds import Kind, kinds_of_name
 from tests.ops.cases import ROUNDINGS, Case, cases
 
 Files = dict[str, str]

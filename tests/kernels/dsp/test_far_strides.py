@@ -11,9 +11,9 @@ import pytest
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Quant
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, must_be_equal, named_jobs, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, Case, case, tensor
-from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("generic", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55", "rv32imc")
 # x, rows and columns of the window, stride

@@ -13,6 +13,7 @@ from pybuild.dtype import DType
 from pybuild.kernels.table import candidates
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import (
     Job,
     must_be_equal,
@@ -21,7 +22,6 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import INT8, Case, weighted_case
-from tests.kernels.kernel_sample import SOME, Some
 
 INT16 = DType.INT16
 M4 = TARGETS["cortex-m4"]

@@ -19,6 +19,7 @@ from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES, device
 from tests.kernels.dsp.made_convolution import Convolution, graph
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import (
     given,
     jobs_of,
@@ -26,7 +27,6 @@ from tests.kernels.kernel_bench import (
     run_c,
     run_llvm,
 )
-from tests.kernels.kernel_sample import SOME, Some
 
 # with how many pairs of taps they have
 LAYERS = (

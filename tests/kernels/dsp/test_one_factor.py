@@ -18,8 +18,8 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES, device
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, given, run_c, run_llvm
-from tests.kernels.kernel_sample import SOME, Some
 
 TARGET = ("cortex-m4", "cortex-m55")
 

@@ -14,6 +14,7 @@ import pytest
 from pybuild.ir.graph import Quant
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import (
     Job,
     must_be_equal,
@@ -22,7 +23,6 @@ from tests.kernels.kernel_bench import (
     run_llvm,
 )
 from tests.kernels.kernel_cases import Case, weighted_case
-from tests.kernels.kernel_sample import SOME, Some
 
 M4 = TARGETS["cortex-m4"]
 # x, weights, stride

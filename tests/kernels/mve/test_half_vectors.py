@@ -18,8 +18,8 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import device
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, given, run_c, run_llvm
-from tests.kernels.kernel_sample import SOME, Some
 
 OUTS = 8
 # rows, columns and channels of a window, and the bytes of a channel's weights: written

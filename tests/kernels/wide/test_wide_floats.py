@@ -16,9 +16,9 @@ from pybuild.kernels.base.wide_vectors import FEATURE
 from pybuild.kernels.table import candidates
 from pybuild.kernels.wide.float_layer import SHAPES
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import FLOAT32, Case, Spec, case, tensor
-from tests.kernels.kernel_sample import SOME, Some
 
 OUTPUTS = (16, 17, 24, 32, 33, 48, 64, 70, 96, 144)
 Clamp = tuple[float | None, float | None]

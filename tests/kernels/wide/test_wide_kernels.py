@@ -18,9 +18,9 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.wide_vectors import FEATURE
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, INT32, Case, case, tensor
-from tests.kernels.kernel_sample import SOME, Some
 
 HOST = TARGETS["host"]
 RULES = ("double", "away", "single", "even")

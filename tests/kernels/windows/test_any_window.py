@@ -17,9 +17,9 @@ from pybuild.dtype import DType
 from pybuild.ir.graph import Quant
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
+from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, must_be_equal, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, INT32, ROUNDINGS, Case, case, tensor
-from tests.kernels.kernel_sample import SOME, Some
 
 CORES = ("generic", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55", "rv32imc")
 CHANNELS = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 20, 24, 31, 32, 33, 48)

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 import pytest
 
 from pybuild.ir.loop import Func
+from tests.kernels.few.kinds import few_of_each_kind
 from tests.kernels.kernel_bench import Job
-from tests.kernels.kernel_kinds import few_of_each_kind
 
 One = TypeVar("One", Job, tuple[str, Job])
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pybuild.ir.loop import INT8, load
 from pybuild.kernels.base.builder import Builder
-from tests.kernels.kernel_kinds import few_of_each_kind, kinds_of_name
+from tests.kernels.few.kinds import few_of_each_kind, kinds_of_name
 
 
 def test_each_two_words_stay() -> None:
