@@ -132,17 +132,29 @@ def splits(model: Model) -> Iterator[tuple[str, dict[str, int]]]:
         yield f"{at} last", dict.fromkeys(layers[:at], 1)
 
 
+# which of the splits; C prints tables and places as LLVM has them: one split of it
+WHOLE, SOME, ONE = slice(None, None, 2), slice(None, None, 6), slice(8, 9)
+
+
 @pytest.mark.parametrize(
-    "network", ["kws", pytest.param("ic", marks=pytest.mark.sweep)]
+    ("backend", "network", "which"),
+    [
+        pytest.param("llvm", "kws", WHOLE, id="llvm-kws"),
+        pytest.param("c", "kws", ONE, id="c-kws"),
+        pytest.param("c", "kws", SOME, id="c-kws-more", marks=pytest.mark.sweep),
+        pytest.param("llvm", "ic", WHOLE, id="llvm-ic", marks=pytest.mark.sweep),
+        pytest.param("c", "ic", SOME, id="c-ic", marks=pytest.mark.sweep),
+    ],
 )
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_every_split_of_a_real_network(network: str, backend: str) -> None:
+def test_every_split_of_a_real_network(
+    network: str, backend: str, which: slice
+) -> None:
     model = pybuild.load(model_path(f"{network}_int8.tflite"))
     inputs = example_inputs(model.lower())
     with_one = model.build().host()
     want = with_one(**inputs)
     found = list(splits(model))
-    for label, place in found[:: 2 if backend == "llvm" else 6]:
+    for label, place in found[which]:
         library = model.build(target={0: "generic", 1: "host"}, place=place)
         assert (len(library.tables.regions) == 2) == bool(place), label
         same_at_every_pace(library, inputs, want, backend)
