@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
 FLOAT_RIGHT = 355 / 360
 FILES = ("digits_int8.tflite", "digits_int8.onnx", "digits_f32.onnx")
-BACKENDS = ("llvm", "c") if host_compiler() else ("llvm",)
+BACKENDS = [pytest.param("llvm", marks=pytest.mark.bare)]
+if host_compiler():
+    BACKENDS.append(pytest.param("c", marks=pytest.mark.everywhere))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,6 @@ def as_input(library: pybuild.Library, images: np.ndarray) -> Iterator[np.ndarra
         yield value.reshape(image.shape)
 
 
-@pytest.mark.everywhere
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("library", FILES, indirect=True)
 def test_accuracy(
@@ -73,7 +74,7 @@ def test_equals_its_interpreter(
     assert result.tensors >= 4
 
 
-@pytest.mark.everywhere
+@pytest.mark.bare
 def test_the_integer_files_hold_the_same_network() -> None:
     """One set of weights: the two int8 files agree on every int8 constant."""
     one, two = (
@@ -100,7 +101,7 @@ def test_the_demo_runs() -> None:
         assert "compiled example in build/digits" in done.stdout
 
 
-@pytest.mark.everywhere
+@pytest.mark.bare
 def test_the_generator_runs(tmp_path: Path) -> None:
     script = [sys.executable, str(ROOT / "examples" / "codegen" / "generate.py")]
     done = subprocess.run(

@@ -13,7 +13,7 @@ import pytest
 import pybuild
 from tests.toolchains import ROOT
 
-pytestmark = pytest.mark.everywhere
+pytestmark = pytest.mark.bare
 
 EXPORTED = ROOT / "tests" / "exported"
 PT2 = EXPORTED / "pt2"
