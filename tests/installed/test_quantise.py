@@ -306,11 +306,14 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", *words, "--boundary", "int8"]) == 0
     shown = capsys.readouterr().out
     assert "signal to noise" in shown and "right  199 of 200 in float, 199" in shown
-    words += ["--samples", "3", "--backend", "llvm", "--per-layer", "--json"]
-    assert main(["check", *words]) == 0
+    few = tmp_path / "few.npz"
+    np.savez(few, **{name: value[:20] for name, value in np.load(CALIBRATION).items()})
+    words = [str(FLOAT), "--quantise", str(few)]
+    more = ["--samples", "3", "--backend", "llvm", "--per-layer", "--json"]
+    assert main(["check", *words, *more]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["ok"] and facts["reference"].startswith("numpy")
-    assert main(["debug", str(FLOAT), "--quantise", str(CALIBRATION)]) == 0
+    assert main(["debug", *words]) == 0
 
 
 def test_max_loss_is_a_share(capsys: pytest.CaptureFixture[str]) -> None:
