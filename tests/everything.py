@@ -17,6 +17,7 @@ from pathlib import Path
 from tests import compiled, wheels
 from tests.concern import concern, source
 from tests.conftest import models_folder
+from tests.near.examples import ALL
 from tests.wheels import ROOT, Setting
 
 INSTALLED = ROOT / "tests" / "installed"
@@ -121,6 +122,7 @@ def main(arguments: list[str]) -> int:
     marks = ["-m", "not sweep"]
     if arguments[:1] == ["--all"]:
         marks, arguments = [], arguments[1:]
+        os.environ[ALL] = "1"
     if arguments[:1] == ["--quick"]:
         return quick([*marks, *arguments[1:]])
     tree, installed, places, rest = _split(arguments)

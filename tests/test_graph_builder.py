@@ -21,6 +21,7 @@ from pybuild.ops import OPERATORS
 from pybuild.ops.interpret import check_types, interpret
 from tests.frontends.graphjson.test_graphjson import assert_comes_back
 from tests.frontends.onnx.test_functions import elementwise
+from tests.near.examples import few
 
 F = np.float32
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "graphs.md"
@@ -232,7 +233,7 @@ def _any_tensor(
             return b.op("add", one, other, name=f"sum {index}")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=few(50, 150), deadline=None)
 @given(built_graphs())
 def test_any_graph_comes_back(made: Graph) -> None:
     text, params = graphjson.dump(made)

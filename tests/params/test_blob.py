@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.params.blob import read_blob, write_blob
+from tests.near.examples import few
 
 # written out from the format's table: b int8[2,2] and a float32[1], in this order
 LIST_MAGIC = bytes.fromhex("b79c04054f8de5f7")
@@ -61,6 +62,7 @@ def test_ignores_what_is_reserved_and_the_device_number() -> None:
     assert same(read_blob(bytes(data))["a"], np.array([1.5], np.float32))
 
 
+@settings(deadline=None)
 @given(ARRAYS)
 def test_round_trip(arrays: dict[str, Array]) -> None:
     back = read_blob(write_blob(arrays))
@@ -143,7 +145,7 @@ BASE = write_blob(
 )
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=few(500, 2000), deadline=None)
 @given(st.one_of(_mutants(BASE), _mutants(SORTED), st.binary(max_size=99)))
 def test_hostile_blobs_are_read_or_refused(data: bytes) -> None:
     try:

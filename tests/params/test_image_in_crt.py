@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pybuild.errors import BuildError
 from pybuild.install import host_library
 from pybuild.params.image_read import read_image
+from tests.near.examples import few
 from tests.params.images import HALVES, arrays, sealed, seeds
 
 
@@ -116,7 +117,7 @@ PIECES = st.one_of(st.binary(min_size=1, max_size=4), SMALL)
 CHANGES = st.tuples(st.sampled_from([40, 300, 10**6]), st.integers(0, 10**6), PIECES)
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=few(600, 3000), deadline=None)
 @given(st.sampled_from(seeds()), st.lists(CHANGES, max_size=3), st.booleans())
 def test_python_and_crt_refuse_the_same(
     seed: bytes, changes: list[tuple[int, int, bytes]], seal: bool

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pybuild.install import host_library
 from pybuild.params.lz4 import Lz4Error, pack, unpack
+from tests.near.examples import few
 from tests.toolchains import require_module
 
 REPEATING = st.lists(
@@ -70,7 +71,7 @@ def test_far_matches_are_not_used() -> None:
         assert unpack_in_c(pack(data), len(data)) == data
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=few(400, 1500), deadline=None)
 @given(DATA, st.data())
 def test_damaged_blocks_are_refused_as_in_c(data: bytes, draw: st.DataObject) -> None:
     block = bytearray(pack(data))

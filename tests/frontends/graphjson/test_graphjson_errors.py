@@ -17,6 +17,7 @@ from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.ir.graph import Graph, Node, Quant, Tensor
 from pybuild.params.blob import write_blob
+from tests.near.examples import few
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -296,7 +297,7 @@ def test_what_is_wrong_with_one_node_does_not_hide_another() -> None:
     ]
 
 
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=few(400, 2500), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(_places(TOP)), JUNK), max_size=3),
     st.one_of(st.none(), st.sampled_from(OPS)),

@@ -45,13 +45,13 @@ def _survive(data: bytes, count: int) -> int:
     """Loads every mutation; how many were refused."""
     refused = 0
     for broken in mutations(data, count, 5):
-        start = time.monotonic()
+        start = time.thread_time()
         try:
             assert isinstance(load("broken.tflite", broken, {}), Graph)
         except BuildError as error:
             refused += 1
             assert all(str(p).startswith("broken.tflite: ") for p in error.problems)
-        assert time.monotonic() - start < 5
+        assert time.thread_time() - start < 5
     return refused
 
 
