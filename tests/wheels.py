@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -163,7 +164,14 @@ def _make(folder: Path) -> None:
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
     for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "all")):
         call(["git", *words], tree)
-    call([*build, "-o", folder / "isolated", tree], folder)
+    isolated = folder / "isolated"
+    call([*build, "-s", "-n", "-o", isolated, tree], folder)
+    (sdist,) = isolated.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    call([*build, "-w", "-o", isolated, unpacked], folder)
+    shutil.rmtree(folder / "unpacked")
 
 
 def _needed(setting: Setting) -> list[metadata.Distribution]:

@@ -28,7 +28,11 @@ def test_every_tensor_is_litert_s_by_both_back_ends(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "core"),
-    [("mobilenet_v1_0.5_96", "cortex-m4"), ("squeezenet_128", "cortex-m55")],
+    [
+        ("mobilenet_v1_0.5_96", "cortex-m4"),
+        ("mobilenet_v1_0.25_96", "cortex-m55"),
+        pytest.param("squeezenet_128", "cortex-m55", marks=pytest.mark.sweep),
+    ],
 )
 def test_a_net_keeps_to_what_is_asked(name: str, core: str) -> None:
     seen = measure.on_core(name, core, "obj")
@@ -37,7 +41,12 @@ def test_a_net_keeps_to_what_is_asked(name: str, core: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mobilenet_v1_0.25_96", "mobilenet_v1_0.5_96", "resnet_32"]
+    "name",
+    [
+        "mobilenet_v1_0.25_96",
+        pytest.param("mobilenet_v1_0.5_96", marks=pytest.mark.sweep),
+        pytest.param("resnet_32", marks=pytest.mark.sweep),
+    ],
 )
 def test_rows_take_hardly_more_ram_on_any_core(name: str) -> None:
     seen = measure.ram_of_cores(name)

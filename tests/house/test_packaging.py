@@ -24,6 +24,9 @@ from pybuild import install
 from tests.toolchains import ROOT, absent, require_module
 from tests.wheels import SHIPPED, call, copy_tree, distributions
 
+# with an empty cache zig makes the C library of each system first
+pytestmark = pytest.mark.timeout(6000)
+
 MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
 DATA = "pybuild/_data/"
 LIBRARIES = f"{DATA}lib/"
@@ -117,7 +120,7 @@ def test_the_sdist_gives_the_same_wheel() -> None:
     assert "pybuild/py.typed" in _contents(made.wheel)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
     python = tmp_path / "empty" / "bin" / "python"

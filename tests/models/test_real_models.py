@@ -247,11 +247,12 @@ def strict(root: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_clang_finds_generated_c_clean(name: str, folder: Path) -> None:
-    """gcc is asked with as many warnings where its sanitizers are."""
+    """gcc is asked with as many warnings where its sanitizers are; of crt, which is the
+    same in each tree, clang is asked in tests/crt."""
     clang = require("clang")
     root = tree(model_path(name), folder)
-    sources = sorted(root.rglob("*.c"))
-    assert len(sources) >= 5
+    sources = [p for p in sorted(root.rglob("*.c")) if root / "crt" not in p.parents]
+    assert len(sources) >= 4
     run([clang, *strict(root), "-O0", "-fsyntax-only", *sources])
 
 

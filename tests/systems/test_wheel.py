@@ -17,6 +17,9 @@ from pybuild import install
 from tests.toolchains import ROOT, require_module
 from tests.wheels import EPOCH, SHIPPED, call, copy_tree, distributions
 
+# with an empty cache zig makes the C library of each system first
+pytestmark = pytest.mark.timeout(6000)
+
 LIBRARIES = "pybuild/_data/lib/"
 # format, processor, and what else has to be there to load it
 KINDS = {
