@@ -22,10 +22,11 @@ from tests.graphs.real_models import NETWORKS
 
 # cores whose code is another one's of CORES: one network shows that they run it
 ALIKE = ("cortex-m7", "cortex-m33", "cortex-m33-nodsp")
-# the two large networks go to half of the other cores each
+# others than kws go to some of the other cores each, and to each of them one goes
 LARGE = {
-    "vww": ("cortex-m4", "cortex-m55", "cortex-m0"),
-    "ic": ("cortex-m4", "cortex-m3", "rv32imc"),
+    "vww": ("cortex-m55", "cortex-m0"),
+    "ic": ("cortex-m4", "rv32imc"),
+    "ad": ("cortex-m3", "xtensa-lx106"),
 }
 PAIRS = [
     pytest.param(network, core, marks=pytest.mark.sweep)
