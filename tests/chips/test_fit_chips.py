@@ -48,7 +48,9 @@ def test_one_chip_in_figures(digits: dict[str, ChipFit]) -> None:
     assert one.microjoules == pytest.approx(one.cycles * 52e-6 * 3)
 
 
-@pytest.mark.parametrize("board", ["nrf52840-dk", "pico"])
+@pytest.mark.parametrize(
+    "board", ["nrf52840-dk", pytest.param("pico", marks=pytest.mark.sweep)]
+)
 def test_estimates_beside_what_is_counted(
     board: str, digits: dict[str, ChipFit]
 ) -> None:
