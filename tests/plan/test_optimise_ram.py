@@ -89,10 +89,10 @@ def test_a_plan_of_hardly_more_bytes_is_taken_if_it_is_faster() -> None:
         {"push": ["image"]},
         {"regions": ["fast=512:fast", "sram=64K"]},
         {"input": "consumable"},
-        {"input": "keep"},
+        pytest.param({"input": "keep"}, marks=pytest.mark.sweep),
         {"target": {0: "cortex-m4", 1: "cortex-m4"}, "place": {"conv2d": 1}},
         {"compress": "lz4-layer"},
-        {"plan": "whole"},
+        pytest.param({"plan": "whole"}, marks=pytest.mark.sweep),
     ],
     ids=lambda options: "-".join(options),
 )

@@ -25,9 +25,11 @@ from tests.perf.measure import model
 
 MOST, SURE = 1.10, 1.05
 PLANS = ("rows", "whole")
+RARELY = pytest.mark.sweep
 NETS = (
-    ("ds_cnn", "cortex-m4"), ("ds_cnn", "cortex-m55"), ("ds_cnn", "cortex-m3"),
-    ("resnet_8", "rv32imc"), ("stream", "cortex-m55"), ("stream", "cortex-m0"),
+    ("ds_cnn", "cortex-m4"), ("resnet_8", "rv32imc"), ("stream", "cortex-m55"),
+    ("stream", "cortex-m0"), pytest.param("ds_cnn", "cortex-m3", marks=RARELY),
+    pytest.param("ds_cnn", "cortex-m55", marks=RARELY),
 )  # fmt: skip
 
 
