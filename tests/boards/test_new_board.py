@@ -52,9 +52,11 @@ def command(line: str) -> list[str]:
 
 CROSS = [
     ("mps2-an386", "gcc", "arm-none-eabi-gcc"),
-    ("riscv32-virt", "gcc", "riscv64-unknown-elf-gcc"),
+    pytest.param(
+        "riscv32-virt", "gcc", "riscv64-unknown-elf-gcc", marks=pytest.mark.sweep
+    ),
     ("mps3-an547", "clang", "ld.lld"),
-    ("microbit", "zig", ""),
+    pytest.param("microbit", "zig", "", marks=pytest.mark.sweep),
 ]
 
 

@@ -146,7 +146,9 @@ def test_the_pico_begins_with_its_boot_stage() -> None:
     assert files["link.ld"].index(".boot_first") < files["link.ld"].index(".vectors")
 
 
-@pytest.mark.parametrize("name", ["microbit", "mps2-an386"])
+@pytest.mark.parametrize(
+    "name", ["microbit", pytest.param("mps2-an386", marks=pytest.mark.sweep)]
+)
 def test_a_program_ends_well_where_nobody_answers(name: str) -> None:
     """As on a board without a debugger: QEMU without semihosting."""
     device(name)

@@ -14,7 +14,7 @@ from tests.crt.test_crt import INCLUDES, SANITIZE
 from tests.toolchains import STRICT, require, run, runtime
 
 HERE = Path(__file__).resolve().parent
-NETS = 150
+NETS = 50
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ecosystems.use import FIRST, SAID, SCORES, TWO, TWO_SAY, of, said
+from tests.ecosystems.use import BOTH, SAID, SCORES, TWO, TWO_SAY, of, said
 from tests.toolchains import require
 
 PROJECT = """\
@@ -19,7 +19,7 @@ user: main.c $(digits_SOURCES) $(floats_SOURCES) $(crt_SOURCES)
 """
 
 
-@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("first", BOTH)
 def test_its_own_makefile(packages: Path, tmp_path: Path, first: str) -> None:
     require("make")
     words = ["make", "-s", "-C", packages / first, f"BUILD={tmp_path}", "CFLAGS=-O0"]
@@ -41,7 +41,7 @@ def test_for_another_core(
     assert header.count("Machine:                           ARM") == 3
 
 
-@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("first", BOTH)
 def test_two_networks_share_one_runtime(
     packages: Path, tmp_path: Path, first: str
 ) -> None:

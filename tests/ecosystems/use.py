@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.snippets import snippets
 from tests.toolchains import ROOT, completed
 
@@ -12,7 +14,9 @@ STUBS = Path(__file__).resolve().parent
 SAID = "digits: self-test: no error\n"
 SCORES = "scores: -6 -5 -33 16 -37 -9 3 3 56 15\n"
 TWO_SAY = SAID + "floats: self-test: no error\n"
-FIRST = ("digits", "kws")  # that programs have beside `floats`
+# what programs have beside `floats`: a real network always by make, by others rarely
+BOTH = ("digits", "kws")
+FIRST = ("digits", pytest.param("kws", marks=pytest.mark.sweep))
 
 _BEGIN = """\
 #include "digits.h"

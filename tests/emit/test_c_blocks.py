@@ -41,7 +41,13 @@ SUMS = 128
 TURNS = (0, 1, 2, 5)
 SEEDS = range(36)
 _BYTES16 = VectorType(INT8, 16)
-LEVELS = ("-O1", "-O2", "-Os", "-O3", "-O2 -fno-omit-frame-pointer -ffixed-r9")
+LEVELS = (
+    "-O1",
+    "-Os",
+    "-O2 -fno-omit-frame-pointer -ffixed-r9",
+    pytest.param("-O2", marks=pytest.mark.sweep),
+    pytest.param("-O3", marks=pytest.mark.sweep),
+)
 
 
 class _Random:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -20,7 +21,9 @@ NAMES = sorted(
 # of headers that crt itself does not read: tests/perf/test_without_assembly.py
 OF_KERNELS = "CRT_NO_ASM"
 OWN = [name for name in NAMES if name != OF_KERNELS]
-SETS = [*((name,) for name in OWN), *combinations(OWN, 2)]
+ALONE, PAIRS = [(name,) for name in OWN], [*combinations(OWN, 2)]
+# of a pair every third of the programs runs; in all tests each
+THIRD = 3
 # file -> what a line there counts on: arithmetic modulo 2^32, as C99 6.2.5 has it
 TURNS = ("hmac.c", "left shift")
 WRAPS = {
@@ -43,8 +46,16 @@ def test_the_switches_are_those_of_the_comment() -> None:
     assert used == set(NAMES)
 
 
-@pytest.mark.parametrize("switches", SETS, ids="-".join)
+@pytest.mark.parametrize(
+    "switches",
+    [
+        *ALONE,
+        *(pytest.param(pair, marks=pytest.mark.sweep) for pair in PAIRS),
+    ],
+    ids="-".join,
+)
 def test_it_compiles_clean_with_clang(switches: tuple[str, ...]) -> None:
+    """Pairs in each run by gcc, below."""
     told = [f"-D{name}" for name in switches]
     include = ["-I", INCLUDE]
     run([require("clang"), *STRICT, *told, *include, "-fsyntax-only", *SOURCES])
@@ -52,13 +63,28 @@ def test_it_compiles_clean_with_clang(switches: tuple[str, ...]) -> None:
 
 # @req config.h:CRT_NO_HOOK, config.h:CRT_NO_RPC, config.h:CRT_NO_NAMES
 # @req config.h:CRT_NO_STRING_H
-@pytest.mark.parametrize("switches", SETS, ids="-".join)
+@pytest.mark.parametrize("switches", ALONE, ids="-".join)
 def test_it_passes_its_tests(switches: tuple[str, ...], tmp_path: Path) -> None:
+    _pass(switches, PROGRAMS, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "turn", [0, *(pytest.param(n, marks=pytest.mark.sweep) for n in range(1, THIRD))]
+)
+@pytest.mark.parametrize("switches", PAIRS, ids="-".join)
+def test_pairs_pass_its_tests(
+    switches: tuple[str, str], turn: int, tmp_path: Path
+) -> None:
+    first = (PAIRS.index(switches) + turn) % THIRD
+    _pass(switches, PROGRAMS[first::THIRD], tmp_path)
+
+
+def _pass(switches: Sequence[str], programs: Sequence[str], folder: Path) -> None:
     gcc = require("gcc")
     flags = [*STRICT, *(f"-D{name}" for name in switches), f"-I{HERE}"]
     objects = runtime(gcc, *flags)
-    for program in PROGRAMS:
-        made = tmp_path / Path(program).stem
+    for program in programs:
+        made = folder / Path(program).stem
         run([gcc, *flags, "-I", INCLUDE, HERE / program, *objects, "-o", made])
         assert run([made]) == ""
 

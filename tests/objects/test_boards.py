@@ -78,9 +78,16 @@ def test_a_tree_with_functions_of_the_user(tmp_path: Path) -> None:
     assert PASSED in made_by_make(target, tree)
 
 
+# each core with one of the two in each run
+SPOTTING = [
+    pytest.param(kind, target, marks=pytest.mark.sweep if (n + m) % 2 else ())
+    for n, kind in enumerate(("int8", "f32"))
+    for m, target in enumerate(BOARDS)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("target", BOARDS)
-@pytest.mark.parametrize("kind", ["int8", "f32"])
+@pytest.mark.parametrize(("kind", "target"), SPOTTING)
 def test_keyword_spotting_runs_on_its_board(
     target: str, kind: str, tmp_path: Path
 ) -> None:

@@ -50,8 +50,11 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def silent_c(compiler: str, tree: Path) -> None:
+    """crt is the same in each tree: it is read in one."""
     program, *words = [*compiler.split(), "-fsyntax-only"]
-    files = sorted(tree.rglob("*.c"))
+    own = sorted(path for path in tree.rglob("*.c") if "crt" not in path.parts)
+    files = sorted(tree.rglob("*.c")) if tree.name == "plain" else own
+    assert own
     include = [f"-I{tree}", f"-I{tree / 'crt/include'}"]
     assert run([require(program), *words, *C, *include, *files]) == ""
 
@@ -98,14 +101,18 @@ def user_of(tree: Path) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("compiler", ["g++ -Wuseless-cast", "clang++"])
+COMPILERS = ("g++ -Wuseless-cast", "clang++")
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("kind", TREES)
 def test_a_user_in_cpp(kind: str, compiler: str, trees: Path, tmp_path: Path) -> None:
     source = tmp_path / "user.cpp"
     source.write_text(user_of(trees / kind))
     program, *words = compiler.split()
-    # of the plain tree each C++, of all others the oldest and the newest
-    standards = (11, 14, 17, 20) if kind == "plain" else (11, 20)
+    # of the plain tree each C++, of others the oldest by one and the newest by another
+    turn = TREES.index(kind) + COMPILERS.index(compiler)
+    standards = (11, 14, 17, 20) if kind == "plain" else ((11, 20)[turn % 2],)
     for standard in standards:
         flags = [*words, f"-std=c++{standard}", *CPP, "-fsyntax-only"]
         include = [f"-I{trees / kind}", f"-I{trees / kind}/crt/include", f"-I{INCLUDE}"]

@@ -14,7 +14,7 @@ from pybuild.targets.target import TARGETS
 from tests.perf.layers import layer
 from tests.perf.measure import model
 
-LAYERS = range(0, 300, 3)
+LAYERS = range(0, 300, 7)
 
 
 def _offered(core: str) -> Iterator[Func]:

@@ -12,6 +12,7 @@ from tests.boards.programs import compiler
 from tests.objects.images import CORES
 from tests.perf import measure
 from tests.perf.layers import layer
+from tests.perf.measure import Layer
 from tests.perf.operators import operator
 from tests.toolchains import INCLUDE, run
 
@@ -36,15 +37,31 @@ def test_headers_have_none(core: str, tmp_path: Path) -> None:
     assert found(OUT) == 0
 
 
+def drawn() -> list[Layer]:
+    """A layer of each class, and of floats that are quantised."""
+    layers = {made.kind: made for made in map(layer, range(40))}
+    assert len(layers) > 6
+    some = [operator(kind, 1) for kind in ("quantise", "prelu", "add int16")]
+    return [*layers.values(), *some]
+
+
+# each of them on a core in each run, on both in all tests
+HALVES = [(core, half) for core in NAMES for half in (0, 1)]
+
+
 # @req config.h:CRT_NO_ASM
-@pytest.mark.parametrize("core", NAMES)
-def test_values_are_the_same(core: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a layer of each class, and of floats that are quantised."""
+@pytest.mark.parametrize(
+    ("core", "half"),
+    [
+        pytest.param(*way, marks=pytest.mark.sweep if n in (1, 2) else ())
+        for n, way in enumerate(HALVES)
+    ],
+)
+def test_values_are_the_same(
+    core: str, half: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = measure.device(core)
     plain = replace(own, core=replace(own.core, gcc=(*own.core.gcc, OUT)))
     monkeypatch.setattr(measure, "device", lambda _: plain)
-    drawn = {made.kind: made for made in map(layer, range(40))}
-    assert len(drawn) > 6
-    some = [operator(kind, 1) for kind in ("quantise", "prelu", "add int16")]
-    for made in (*drawn.values(), *some):
+    for made in drawn()[half::2]:
         assert measure.measured(made, core, "c").unequal == 0, made.words

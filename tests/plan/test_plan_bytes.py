@@ -173,7 +173,7 @@ def is_kept(graph: Graph, ways: Sequence[dict[str, Any]]) -> None:
 @given(row_graphs())
 @example(narrowing())
 @example(tiny())
-@quick(25)
+@quick(10)
 def test_rows_are_there_until_they_are_read(graph: Graph) -> None:
     is_kept(graph, WAYS)
 

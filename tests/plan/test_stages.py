@@ -139,7 +139,7 @@ def test_no_cuts_and_no_order_of_many_graphs_need_less() -> None:
 @pytest.mark.parametrize("kind", ["int8", "float32"])
 def test_no_plan_is_below_the_bound(kind: str) -> None:
     @given(row_graphs(kind))
-    @quick(8)
+    @quick(4)
     def must_be_below(graph: Graph) -> None:
         search = search_of(graph)
         bound = bound_of(search)

@@ -93,8 +93,8 @@ def test_an_object_for_the_core_that_was_named() -> None:
 # a board whose core runs the code of another, and that
 RUNS = [
     ("riscv32-virt", "rv32ec"),
-    ("riscv32-virt", "rv32emc"),
-    ("riscv32-virt", "rv32i"),
+    pytest.param("riscv32-virt", "rv32emc", marks=pytest.mark.sweep),
+    pytest.param("riscv32-virt", "rv32i", marks=pytest.mark.sweep),
     ("riscv32-virt", "rv32im"),
 ]
 
