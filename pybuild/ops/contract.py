@@ -24,7 +24,12 @@ from pybuild.ops.base.operator import (
     value,
     whole_quant,
 )
-from pybuild.ops.fixed_point.quant import saturated, wide_multiplier
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    requantize,
+    saturated,
+    wide_multiplier,
+)
 from pybuild.ops.map import NUMBERS
 from pybuild.records import dataclass
 
@@ -39,16 +44,20 @@ _MOST_WIDE = 1 << 16
 
 @dataclass(frozen=True)
 class Product:
-    """y = clamp(round(float32(sum((a - a_zero) * (b - b_zero))) * scale) + y_zero),
-    ties to even, in float32.
+    """y = clamp(round(sum((a - a_zero) * (b - b_zero)) * scale) + y_zero)
 
-    Source  ONNX Runtime QLinearMatMul
+    rounding  "even": one float32 product, ties to even; "double": by a multiplier and a
+              shift, as quant.requantize has it
+    Source    ONNX Runtime QLinearMatMul; LiteRT BATCH_MATMUL (int8)
     """
 
     a_zero: int
     b_zero: int
     y_zero: int
     scale: float
+    rounding: str = "even"
+    multiplier: int = 0
+    shift: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,12 +92,46 @@ def product_of(node: Node, graph: Graph) -> Product | WideProduct | None:
         return _wide(node, graph, (a, b, y))
     if a.shape[-1] > _MOST:
         raise invalid(node, graph, f"sums {a.shape[-1]} products of int8 in int32")
-    with np.errstate(over="ignore", divide="ignore"):
-        scale = np.float32(a.scale) * np.float32(b.scale) / np.float32(y.scale)
-    if not np.isfinite(scale):
-        hint = "calibrate the output of this layer"
-        raise invalid(node, graph, "the scales are too far apart for 32 bits", hint)
-    return Product(a.zero_point, b.zero_point, y.zero_point, float(scale))
+    zeros = (a.zero_point, b.zero_point, y.zero_point)
+    if node.attrs["rounding"] == "double":
+        scale = ratio_of(a, b, y)
+        if product_fits(scale, a.shape[-1], kind):
+            return Product(*zeros, scale, "double", *_steps(scale))
+    else:
+        with np.errstate(over="ignore", divide="ignore"):
+            scale = float(
+                np.float32(a.scale) * np.float32(b.scale) / np.float32(y.scale)
+            )
+        if math.isfinite(scale):
+            return Product(*zeros, scale)
+    hint = "calibrate the output of this layer"
+    raise invalid(node, graph, "the scales are too far apart for 32 bits", hint)
+
+
+def ratio_of(a: Tensor, b: Tensor, y: Tensor) -> float:
+    """What sums of products are scaled by, as LiteRT computes it."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
+
+
+def product_fits(ratio: float, depth: int, kind: DType) -> bool:
+    """Whether sums of `depth` products stay in their types, also scaled as LiteRT
+    does."""
+    if not math.isfinite(ratio):
+        return False
+    if kind is DType.INT16:
+        _, shift = wide_multiplier(ratio)
+        most = ratio * depth * 2.0**30
+        return depth <= _MOST_WIDE and -31 <= shift < 8 and most < 2.0**31
+    _, shift = _steps(ratio)
+    reach = depth * 255 * 255
+    return reach << max(shift, 0) < 1 << 31 and reach * ratio + 256 < 2.0**31
+
+
+def _steps(ratio: float) -> tuple[int, int]:
+    """Multiplier and shift; below 2^-30 nothing is left of a sum."""
+    multiplier, shift = quantize_multiplier(ratio)
+    return (multiplier, shift) if shift >= -30 else (0, 0)
 
 
 def _wide(node: Node, graph: Graph, tensors: tuple[Tensor, ...]) -> WideProduct:
@@ -97,11 +140,9 @@ def _wide(node: Node, graph: Graph, tensors: tuple[Tensor, ...]) -> WideProduct:
         computable(node, graph, tensor)
     if a.shape[-1] > _MOST_WIDE:
         raise invalid(node, graph, f"sums {a.shape[-1]} products of int16")
-    with np.errstate(over="ignore"):
-        scale = float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
+    scale = ratio_of(a, b, y)
     multiplier, shift = wide_multiplier(scale)
-    most = scale * a.shape[-1] * 2.0**30
-    if not -31 <= shift < 8 or most >= 2.0**31:
+    if not product_fits(scale, a.shape[-1], DType.INT16):
         hint = "calibrate the output of this layer"
         raise invalid(node, graph, f"a ratio of scales of {scale:g}", hint)
     return WideProduct(multiplier, 15 - shift)
@@ -140,8 +181,13 @@ def matmul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     if made is not None:
         left, right = (x.astype(np.float64) - zero
                        for x, zero in ((a, made.a_zero), (b, made.b_zero)))  # fmt: skip
-        sums = np.matmul(left, right).astype(np.float32)
-        y = np.rint(sums * np.float32(made.scale)) + made.y_zero
+        sums = np.matmul(left, right)
+        if made.rounding == "even":
+            y = np.rint(sums.astype(np.float32) * np.float32(made.scale))
+        else:
+            how = (made.multiplier, made.shift, made.rounding)
+            y = requantize(sums.astype(np.int64), *how).astype(np.float64)
+        y = y + made.y_zero
         return (y.clip(-128, 127).astype(np.int8),)
     wide = np.matmul(widened(a), widened(b))
     return (np.ascontiguousarray(wide).astype(a.dtype),)

@@ -3,6 +3,8 @@ against real numbers."""
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product as pairs
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +24,16 @@ from tests.kernels.kernel_bench import Job, run_c
 Shape = tuple[int, ...]
 
 
-def product(a: Shape, b: Shape, zeros: tuple[int, int] = (3, -7)) -> Graph:
+def product(
+    a: Shape, b: Shape, zeros: tuple[int, int] = (3, -7), rounding: str = "even",
+    ratio: float = 0.0,
+) -> Graph:  # fmt: skip
+    """ratio  scale of a sum to that of y; else one that sums fill y with"""
     shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
-    scale = 0.02 * 0.03 * 40 * a[-1] ** 0.5
+    scale = 0.02 * 0.03 / (ratio or 1 / (40 * a[-1] ** 0.5))
     rows = (("a", a, 0.02, zeros[0]), ("b", b, 0.03, zeros[1]), ("y", shape, scale, -9))
     tensors = {n: Tensor(n, s, DType.INT8, Quant((q,), (z,))) for n, s, q, z in rows}
-    node = Node("matmul", "y", ("a", "b"), ("y",), {"rounding": "even"})
+    node = Node("matmul", "y", ("a", "b"), ("y",), {"rounding": rounding})
     return Graph("product", "product", (node,), tensors, ("a", "b"), ("y",))
 
 
@@ -35,7 +41,12 @@ def product(a: Shape, b: Shape, zeros: tuple[int, int] = (3, -7)) -> Graph:
 FAMILIES = {"generic": ("", 0), "cortex-m4": ("dsp", 4), "cortex-m55": ("mve", 8)}
 
 
+# by ONNX Runtime's rule, by LiteRT's, and by that where sums are shifted left
+RULES = (("even", 0.0), ("double", 0.0), ("double", 3.7))
+
+
 @pytest.mark.parametrize("target", FAMILIES)
+@pytest.mark.parametrize("rule", RULES, ids=["even", "double", "left"])
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -44,9 +55,12 @@ FAMILIES = {"generic": ("", 0), "cortex-m4": ("dsp", 4), "cortex-m55": ("mve", 8
         ((2, 5, 32), (2, 32, 3)), ((3, 31), (31, 2)),
     ],
 )  # fmt: skip
-def test_kernels_equal_numpy(a: Shape, b: Shape, target: str) -> None:
+def test_kernels_equal_numpy(
+    a: Shape, b: Shape, rule: tuple[str, float], target: str
+) -> None:
     """Odd numbers of rows, columns and products; of matrices, and one for all."""
-    graph, chance = product(a, b), np.random.default_rng(a[-1])
+    graph = product(a, b, rounding=rule[0], ratio=rule[1])
+    chance = np.random.default_rng(a[-1])
     library = Model("product", graph, "onnx", "0" * 64).build(
         target=target, optimise="speed"
     )
@@ -65,14 +79,16 @@ def test_kernels_equal_numpy(a: Shape, b: Shape, target: str) -> None:
         real = [(v.astype(float) - graph.tensor(n).zero_point) * graph.tensor(n).scale
                 for n, v in given.items()]  # fmt: skip
         steps = real[0] @ real[1] / graph.tensor("y").scale - 9
-        assert np.abs(np.clip(steps, -128, 127) - made).max() < 0.5001
+        # rounded twice: first to 64th parts of a step or finer
+        most = 0.5001 if rule[0] == "even" else 0.5 + 1 / 128
+        assert np.abs(np.clip(steps, -128, 127) - made).max() < most
 
 
 def test_c_reads_nothing_outside(tmp_path: Path) -> None:
     """Each core's kernel as C with sanitizers; each tensor is an allocation."""
     jobs, chance = [], np.random.default_rng(5)
-    for depth in (4, 8, 17, 32):
-        graph = product((2, 2, depth), (2, depth, 6))
+    for depth, rule in pairs((4, 8, 17, 32), RULES):
+        graph = product((2, 2, depth), (2, depth, 6), (3, -7), *rule)
         given = {n: chance.integers(-128, 128, graph.tensor(n).shape).astype(np.int8)
                  for n in graph.inputs}  # fmt: skip
         wanted = {"y": interpret(graph, given)["y"]}
@@ -81,7 +97,8 @@ def test_c_reads_nothing_outside(tmp_path: Path) -> None:
             jobs.append(Job(offers[-1], given, wanted))
     names = {job.candidate.func.name for job in jobs if job.candidate.func}
     words = "s8", "s8_dsp", "s8_dsp_rest", "s8_mve", "s8_mve_copied"
-    assert names == {f"matmul_{word}_2x2_sss" for word in words}
+    ends = "", "_double", "_left_double"
+    assert names == {f"matmul_{w}{end}_2x2_sss" for w in words for end in ends}
     for job, result in zip(jobs, run_c(jobs, tmp_path, "gcc"), strict=True):
         np.testing.assert_array_equal(result["y"], job.outputs["y"])
 
@@ -179,7 +196,8 @@ def test_the_end_of_a_long_sum_is_the_rule() -> None:
 @pytest.mark.parametrize("target", WIDE_FAMILIES)
 def test_no_kernel_leaves_its_memory(target: str) -> None:
     """By proof, of every form: rests of rows, of columns and of sums."""
-    for made in (product, wide_product):
+    doubled = partial(product, rounding="double")
+    for made in (product, doubled, wide_product):
         for a, b in (((2, 5, 8), (2, 8, 7)), ((3, 17, 13), (13, 17)), ((1, 7), (7, 1)),
                      ((3, 4, 17), (3, 17, 8)), ((4, 1, 6, 3), (2, 3, 5))):  # fmt: skip
             graph = made(a, b)

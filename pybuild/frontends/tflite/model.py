@@ -36,7 +36,6 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "DEPTHWISE_CONV_2D": layers.depthwise_conv2d,
     "DEQUANTIZE": layers.dequantize,
     "EXPAND_DIMS": shapes.expand_dims,
-    "FULLY_CONNECTED": layers.fully_connected,
     "IF": lambda call: if_(call, _walk),
     "L2_POOL_2D": windows.l2_pool2d,
     "LEAKY_RELU": layers.leaky_relu,

@@ -6,14 +6,20 @@ Of sum((a - a_zero) * (b - b_zero)) a column adds its part in scratch, a row its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import INT8, INT32, Expr, Var, const, i32, load, offset
 from pybuild.kernels.any_type.product import Product
 from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.epilogues.int8 import ScaledFinish, scaled
+from pybuild.kernels.epilogues.int8 import Finish, Int8Finish, ScaledFinish, carried
+from pybuild.kernels.epilogues.requantise import requant
 from pybuild.ops.contract import Product as Parameters
 from pybuild.ops.contract import product_of
+
+# what the function of some rows calls them
+_WORDS = {"scales": "scale", "zero_point": "zero"}
 
 
 def candidates(node: Node, graph: Graph) -> list[Candidate]:
@@ -33,7 +39,12 @@ class Product8(Product):
         made = product_of(node, graph)
         assert isinstance(made, Parameters)
         self.made = made
-        self.finish = ScaledFinish((made.scale,), -128, 127, made.y_zero)
+        self.finish: Finish = ScaledFinish((made.scale,), -128, 127, made.y_zero)
+        if made.rounding != "even":
+            steps, ends = (made.multiplier, made.shift), (-128, 127)
+            rule = requant(made.rounding, *steps, ends, made.y_zero)
+            self.finish = Int8Finish(rule)
+            self.name = f"{self.name}_{rule.key.removeprefix('tensor_')}"
         super().__init__(node, graph)
 
     @property
@@ -55,9 +66,8 @@ class Product8(Product):
 
     @property
     def given(self) -> dict[str, Expr]:
-        bound = self.bound
-        return {"base": self.totals, "scale": bound.scales, "low": bound.low,
-                "high": bound.high, "zero": bound.zero_point}  # fmt: skip
+        values = {_WORDS.get(n, n): v for n, v in carried(self.bound).items()}
+        return {"base": self.totals, **values}
 
     def turn(self, value: Expr, total: Var) -> Expr:
         number = self.k.let("value", value)
@@ -93,4 +103,7 @@ class Product8(Product):
         acc = total + load(known["base"], column)
         if f"end{row}" in known:
             acc = acc + known[f"end{row}"]
-        return scaled(*(acc, *(known[n] for n in ("scale", "low", "high", "zero"))))
+        bound: Any = self.bound
+        there = {n: known[_WORDS.get(n, n)] for n in carried(bound)}
+        stored: Expr = replace(bound, **there).apply(acc, const(0))
+        return stored

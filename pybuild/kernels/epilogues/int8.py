@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import fields
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -133,6 +134,14 @@ class BoundScaled:
         if isinstance(scale.type, PointerType):
             scale = load(scale, channel)
         return scaled(acc, scale, self.low, self.high, self.zero_point)
+
+
+def carried(bound: Any) -> dict[str, Expr]:
+    """The values of a bound finish by their field, for a function that has them as
+    parameters."""
+    values = {f.name: getattr(bound, f.name) for f in fields(bound)}
+    kinds = (Intrin, DType, type(None))
+    return {n: v for n, v in values.items() if not isinstance(v, kinds)}
 
 
 def scaled(acc: Expr, scale: Expr, low: Expr, high: Expr, zero_point: Expr) -> Expr:

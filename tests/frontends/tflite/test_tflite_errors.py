@@ -177,13 +177,12 @@ def test_activation_without_a_scale() -> None:
 
 
 def test_computed_weights() -> None:
-    w = FileTensor("w", (5, 9))
-    x, y = FileTensor("x", (1, 9)), FileTensor("y", (1, 5))
-    found = _problems(
-        [x, y, w], FileOperator("FULLY_CONNECTED", (0, 2), (1,)), inputs=[0, 2]
-    )
-    expected = "m.tflite: node 'y' (FULLY_CONNECTED): input 'w' must be a constant"
-    assert found == [expected]
+    w = FileTensor("w", (5, 3, 3, 1))
+    x, y = FileTensor("x", (1, 9, 9, 1)), FileTensor("y", (1, 9, 9, 5))
+    options = {"StrideH": 1, "StrideW": 1}
+    layer = FileOperator("CONV_2D", (0, 2), (1,), "Conv2DOptions", options)
+    found = _problems([x, y, w], layer, inputs=[0, 2])
+    assert found == ["m.tflite: node 'y' (CONV_2D): input 'w' must be a constant"]
 
 
 def _known(name: str, value: Any, kind: str = "INT32") -> FileTensor:

@@ -19,6 +19,7 @@ from pybuild.frontends.tflite.operators.fixed import (
     whole_scale,
 )
 from pybuild.ir.graph import Tensor
+from pybuild.ops.contract import product_fits, ratio_of
 from pybuild.params.budget import MOST_RESIZED
 
 
@@ -27,24 +28,56 @@ def batch_matmul(call: Call) -> None:
     flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0, 1)
     if min(len(a.shape), len(b.shape)) < 2:
         raise call.error(f"{list(a.shape)} by {list(b.shape)}")
-    y, whole = flow.wanted(), not a.dtype.is_float
     sides = []
-    if whole:
-        whole_scale(flow, a, b, y)
     for x, name in ((a, "AdjX"), (b, "AdjY")):
-        wide = flow.centred(x) if whole else x
-        if x.dtype is DType.INT16:
-            wide = flow.cast(wide, DType.INT64)
         axes = list(range(len(x.shape)))
         if call.option(name):
             axes[-2:] = axes[-1], axes[-2]
-        sides.append(flow.transpose(wide, axes))
-    made = flow.matmul(*sides)
-    if whole:
-        ratio = float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
-        scaled = requantized_wide if a.dtype is DType.INT16 else Flow.requantized
-        made = flow.quantised(scaled(flow, made, ratio), y)
-    flow.give(made)
+        sides.append(flow.transpose(x, axes))
+    flow.give(_product(flow, sides[0], sides[1]))
+
+
+def _product(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
+    """a @ b in the type, and with integers in the scale, of the output."""
+    if a.dtype.is_float:
+        return flow.matmul(a, b)
+    y = flow.wanted()
+    whole_scale(flow, a, b, y)
+    ratio, wide = ratio_of(a, b, y), a.dtype is DType.INT16
+    if product_fits(ratio, a.shape[-1], a.dtype) and y.dtype is a.dtype:
+        return flow.node("matmul", [a, b], {"rounding": "double"}, like=y)
+    left, right = flow.centred(a), flow.centred(b)
+    if wide:
+        left, right = flow.cast(left, DType.INT64), flow.cast(right, DType.INT64)
+    scaled = requantized_wide if wide else Flow.requantized
+    return flow.quantised(scaled(flow, flow.matmul(left, right), ratio), y)
+
+
+def fully_connected(call: Call) -> None:
+    """Weights [O,K]: a layer where the file holds them, else a product of tensors."""
+    if call.settled(1):
+        layers.fully_connected(call)
+        return
+    flow, (x, w) = typed(call, (DType.FLOAT32, DType.INT8), 0, 1)
+    if call.option("WeightsFormat") or len(w.shape) != 2 or x.size % w.shape[1]:
+        raise call.error(f"input {list(x.shape)}, weights {list(w.shape)}")
+    outs, depth = w.shape
+    rows = x.shape[:-1] if call.option("KeepNumDims") else (x.size // depth,)
+    x = flow.reshape(x, (math.prod(rows), depth))
+    w = flow.transpose(w, (1, 0))
+    bias = flow.arg(2) if call.has(2) else None
+    clamp = layers.fused(call).get("clamp", (None, None))
+    if x.dtype.is_float:
+        made = flow.matmul(x, w)
+        made = flow.held(made if bias is None else flow.add(made, bias), *clamp)
+    else:
+        y = flow.wanted()
+        whole_scale(flow, x, w, y)
+        made = flow.matmul(flow.centred(x), flow.centred(w))
+        made = made if bias is None else flow.add(made, flow.plain(bias))
+        made = flow.requantized(made, x.scale * w.scale / y.scale, once=True)
+        made = flow.quantised(made, y, clamp)
+    flow.give(flow.reshape(made, (*rows, outs)))
 
 
 def transpose_conv(call: Call) -> None:
@@ -211,6 +244,7 @@ def log_softmax(call: Call) -> None:
 
 PRODUCTS: dict[str, Handler] = {
     "BATCH_MATMUL": batch_matmul,
+    "FULLY_CONNECTED": fully_connected,
     "L2_NORMALIZATION": l2_normalization,
     "LOG_SOFTMAX": log_softmax,
     "RESIZE_BILINEAR": resize_bilinear,
