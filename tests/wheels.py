@@ -158,14 +158,15 @@ def _make(folder: Path) -> None:
     build = [sys.executable, "-m", "build"]
     # in isolation zig would make its C library for Windows anew, which takes minutes
     every = ("-C", "systems=all")
-    env = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # has meson
+    env = {**os.environ, "PATH": path, "SOURCE_DATE_EPOCH": EPOCH}
     call([*build, "-w", "-n", *every, "-o", folder / "direct", tree], folder, env)
     # an sdist is what is committed
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
     for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "all")):
         call(["git", *words], tree)
     isolated = folder / "isolated"
-    call([*build, "-s", "-n", "-o", isolated, tree], folder)
+    call([*build, "-s", "-n", "-o", isolated, tree], folder, env)
     (sdist,) = isolated.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder / "unpacked", filter="data")
