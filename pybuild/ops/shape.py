@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.ir.graph import Graph, Node
+from pybuild.ir.graph import Attr, Graph, Node
 from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 from pybuild.ops.fixed_point.quant import pad_value
 
@@ -94,6 +96,14 @@ def infer_transpose(node: Node, graph: Graph) -> Types:
 
 def transpose(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     return (np.ascontiguousarray(value(values, 0).transpose(node.attrs["perm"])),)
+
+
+def backwards(shape: Sequence[int], axes: Iterable[int]) -> dict[str, Attr]:
+    """The attributes of a slice that is a whole tensor, backwards along some axes."""
+    begin, end, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    for axis in axes:
+        begin[axis], end[axis], strides[axis] = shape[axis] - 1, -1, -1
+    return {"begin": tuple(begin), "end": tuple(end), "strides": tuple(strides)}
 
 
 def infer_slice(node: Node, graph: Graph) -> Types:

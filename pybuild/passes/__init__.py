@@ -25,7 +25,7 @@ from pybuild.passes.lookups.tables import use_tables
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
-from pybuild.passes.phases import split_phases
+from pybuild.passes.phases import refuse_transposed, split_phases
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
@@ -89,6 +89,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 
 # where the file gives storage or devices, which only fit the nodes that it has
 AS_GIVEN: tuple[tuple[str, Pass], ...] = (
+    ("refuse_transposed", _plain(refuse_transposed)),
     ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),

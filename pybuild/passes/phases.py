@@ -15,6 +15,7 @@ from itertools import groupby
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.errors import BuildError
 from pybuild.ir.graph import Attr, Graph, Node, Tensor
 from pybuild.ops.base.conv_types import INPUT_DILATIONS
 from pybuild.ops.base.operator import invalid
@@ -59,11 +60,25 @@ def split_phases(graph: Graph) -> Graph:
     """
     edit = Edit(graph)
     for node in graph.nodes:
-        if tuple(node.attrs.get(INPUT_DILATIONS, (1, 1))) == (1, 1):
+        if INPUT_DILATIONS not in node.attrs:
             edit.keep(node)
         else:
             _Split(edit, node, *_AXES[node.op]).write()
     return remove_dead(edit.done())
+
+
+def refuse_transposed(graph: Graph) -> Graph:
+    """The graph, if no convolution of it is transposed: kernels are of ordinary ones.
+
+    Errors  BuildError that names each
+    """
+    what = "a transposed convolution is several nodes, which have no storage or device"
+    hint = "leave storage and devices out"
+    found = [n for n in graph.nodes if INPUT_DILATIONS in n.attrs]
+    if found:
+        problems = [p for n in found for p in invalid(n, graph, what, hint).problems]
+        raise BuildError.of(problems)
+    return graph
 
 
 def _phases(
@@ -76,7 +91,7 @@ def _phases(
     sizes  rows of the input and of the output
     """
     size, windows = sizes
-    if size == 1 and windows <= _MOST:  # which each window meets, or not
+    if size == 1 and stride > 1 and windows <= _MOST:  # each window meets it, or not
         stride = windows
     kernel, dilation = taps
     found = []

@@ -83,7 +83,8 @@ def load_board(name: str) -> Board:
 
 
 def _read(folder: Path, reader: Reader) -> Board | None:
-    """The two files of a board; every fault becomes a problem. None: without a chip."""
+    """The two files of a board; every fault becomes a problem. None: one is not
+    there or cannot be read."""
     own_file = folder / "board.toml"
     own = reader.toml(own_file)
     if reader.problems:

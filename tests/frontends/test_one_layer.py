@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,6 +12,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import pybuild
+from pybuild.errors import BuildError
+from pybuild.frontends import graphjson
 from pybuild.frontends.onnx import load as load_onnx
 from pybuild.frontends.tflite import load as load_tflite
 from pybuild.ir.graph import Graph
@@ -122,3 +126,29 @@ def test_conv_transpose_of_onnx(window: str, relu: bool) -> None:
         if window not in GENERAL:
             assert names & {"conv2d", "depthwise_conv2d"} and "conv" not in names
             assert "dequantize" not in names or not whole
+
+
+def test_conv_transpose_by_our_quantiser_and_from_graph_json() -> None:
+    """Integers of us, near the floats; a graph in JSON is the graph itself."""
+    model = pybuild.load(_conv_transpose("padded", False, True).SerializeToString())
+    x = np.random.default_rng(3).normal(0, 1, (100, 1, 4, 5, 4)).astype(np.float32)
+    made = pybuild.quantise(model, {"x": x[:, 0]}).build()
+    ops = [step.node.op for step in made.plan.steps]
+    layers = [i for i, op in enumerate(ops) if op == "conv2d"]
+    assert layers and "dequantize" not in ops[: max(layers)]
+    nets = [library.host("llvm") for library in (model.build(), made)]
+    (want,), (have,) = (net.run(x=x[0]).values() for net in nets)
+    apart = np.float64(have) - np.float64(want)
+    assert np.abs(apart).max() < 0.03 * np.abs(want).max()
+    again = graphjson.load("g.json", *graphjson.dump(model.graph))
+    first, second = (run(graph, PassOptions()) for graph in (model.graph, again))
+    assert _layers(first) == _layers(second)
+
+
+def test_a_transposed_layer_of_a_device_is_refused() -> None:
+    graph = load_onnx(
+        "m.onnx", _conv_transpose("plain", False, False).SerializeToString(), {}
+    )
+    placed = replace(graph, nodes=tuple(replace(n, device=1) for n in graph.nodes))
+    with pytest.raises(BuildError, match="a transposed convolution is several nodes"):
+        run(placed, PassOptions())

@@ -53,16 +53,17 @@ def windows(
 ) -> tuple[int, int]:
     """Output height and width of a window that moves over padded input.
 
-    With input_dilations, of a transposed convolution, over an input with zeros between
-    its rows and columns; where pads are below 0, so many of those are cut off.
+    With input_dilations, also of 1, it is a transposed convolution: over an input with
+    zeros between its rows and columns; where pads are below 0, so many are cut off.
     """
     strides = node.attrs.get("strides", (1, 1))
     dilations = node.attrs.get("dilations", (1, 1))
     apart = node.attrs.get(INPUT_DILATIONS, (1, 1))
     top, left, bottom, right = pads = node.attrs.get("pads", (0, 0, 0, 0))
-    if apart != (1, 1) and (strides != (1, 1) or 0 in x):
+    is_transposed = INPUT_DILATIONS in node.attrs
+    if is_transposed and (strides != (1, 1) or 0 in x):
         raise invalid(node, graph, f"strides {strides} of a transposed convolution")
-    if apart == (1, 1) and min(pads) < 0:
+    if not is_transposed and min(pads) < 0:
         raise invalid(node, graph, f"pads {pads} are below 0")
     x = (x[0], *((n - 1) * d + 1 for n, d in zip(x[1:3], apart, strict=True)), x[3])
     found = []

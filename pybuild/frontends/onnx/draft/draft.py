@@ -262,7 +262,7 @@ class Draft:
             what = f"'{name}' is {value.dtype.name}, which is not supported"
             raise BuildError("", what, "export the model in float32 or int8") from None
         if dtype is DType.UINT8:
-            value, dtype = signed(value), DType.INT8
+            value, dtype = (value.astype(np.int16) - 128).astype(np.int8), DType.INT8
         self.tensors[name] = Tensor(name, value.shape, dtype, quant)
         self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
 
@@ -338,11 +338,16 @@ class Draft:
         moved = self._moved(whole, perm, shape, quant)
         if moved == whole:
             return name
-        if whole == name:
-            return moved
-        output = self.fresh(f"{name}.moved")
-        self.emit("dequantize", output, [moved], output, {"simulated": True})
-        self.sources[output] = moved
+        return self.as_read(name, moved, "moved")
+
+    def as_read(self, name: str, made: str, how: str) -> str:
+        """What a node reads in the place of `name`, a constant or the dequantize of
+        one, once the constant is another."""
+        if name not in self.sources:
+            return made
+        output = self.fresh(f"{name}.{how}")
+        self.emit("dequantize", output, [made], output, {"simulated": True})
+        self.sources[output] = made
         return output
 
     def _moved(
@@ -393,8 +398,3 @@ def axis_after(have: Sequence[int], axis: int, shape: Sequence[int]) -> int | No
         if size == have[axis] and math.prod(shape[:place]) == before:
             return place
     return None
-
-
-def signed(value: Array) -> Array:
-    """uint8 as int8, each 128 lower."""
-    return (value.astype(np.int16) - 128).astype(np.int8)

@@ -17,7 +17,7 @@ from pybuild.frontends.onnx.draft.draft import MOST_BYTES, Draft
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Attr, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
-from pybuild.ops.shape import MOVING
+from pybuild.ops.shape import MOVING, backwards
 
 # larger values are left to the passes
 MOST_FOLDED = 1 << 12
@@ -248,10 +248,7 @@ class Flow:
         shape = self.shape(x)
         if shape[axis] == 1:
             return x
-        begin, end, strides = [0] * len(shape), list(shape), [1] * len(shape)
-        begin[axis], end[axis], strides[axis] = shape[axis] - 1, -1, -1
-        attrs = {"begin": tuple(begin), "end": tuple(end), "strides": tuple(strides)}
-        return self.emit("slice", [x], attrs)
+        return self.emit("slice", [x], backwards(shape, (axis,)))
 
     def pad(self, x: str, pads: Sequence[tuple[int, int]], value: float = 0.0) -> str:
         given = tuple((int(a), int(b)) for a, b in pads)

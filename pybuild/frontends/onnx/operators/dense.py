@@ -65,10 +65,7 @@ def _scaled(draft: Draft, op: Op, name: str, alpha: float) -> str:
     scale = tuple(s * alpha for s in whole.quant.scale)
     quant = replace(whole.quant, scale=scale)
     integers = draft.constant(f"{name}.scaled", draft.constants[whole.name], quant)
-    output = draft.fresh(f"{name}.scaled")
-    draft.emit("dequantize", output, [integers], output, {"simulated": True})
-    draft.sources[output] = integers
-    return output
+    return draft.as_read(name, integers, "scaled")
 
 
 def _bias(draft: Draft, op: Op, name: str, outs: int, beta: float) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Attr
+from pybuild.ops.shape import backwards
 from pybuild.records import dataclass
 
 Pair = tuple[int, int]
@@ -252,21 +253,9 @@ def _reversed(draft: Draft, name: str, axes: Sequence[int]) -> str:
     """Arranged weights, backwards along some axes; their scales follow."""
     whole = draft.sources.get(name, name)
     tensor = draft.tensor(whole)
-    begin, end = [0] * len(tensor.shape), list(tensor.shape)
-    strides = [1] * len(tensor.shape)
-    for axis in axes:
-        begin[axis], end[axis], strides[axis] = tensor.shape[axis] - 1, -1, -1
-    attrs: dict[str, Attr] = {
-        "begin": tuple(begin), "end": tuple(end), "strides": tuple(strides),
-    }  # fmt: skip
-    made = draft.fresh(f"{whole}.reversed")
+    made, attrs = draft.fresh(f"{whole}.reversed"), backwards(tensor.shape, axes)
     draft.emit("slice", made, [whole], made, attrs, quant=tensor.quant)
-    if whole == name:
-        return made
-    output = draft.fresh(f"{name}.reversed")
-    draft.emit("dequantize", output, [made], output, {"simulated": True})
-    draft.sources[output] = made
-    return output
+    return draft.as_read(name, made, "reversed")
 
 
 def pool(draft: Draft, op: Op, added: bool = False) -> None:

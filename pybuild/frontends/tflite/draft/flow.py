@@ -17,6 +17,7 @@ from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.draft.known import value_of
 from pybuild.ir.graph import Attr, Node, Tensor
 from pybuild.ops.fixed_point.quant import quantize_multiplier, quantized_clamp
+from pybuild.ops.shape import backwards
 
 # what they make has the scale of their first input
 _MOVE = ("concat", "copy", "gather", "pad", "reshape", "scatter", "slice", "transpose")
@@ -193,16 +194,10 @@ class Flow:
             return parts[0]
         return self.node("concat", parts, {"axis": axis})
 
-    def slice(
-        self, x: Tensor, begin: Sequence[int], end: Sequence[int],
-        strides: Sequence[int] = (),
-    ) -> Tensor:  # fmt: skip
+    def slice(self, x: Tensor, begin: Sequence[int], end: Sequence[int]) -> Tensor:
         """Normalised as the operator `slice` wants it."""
-        attrs = {
-            "begin": tuple(begin),
-            "end": tuple(end),
-            "strides": tuple(strides) or (1,) * len(x.shape),
-        }
+        ones = (1,) * len(x.shape)
+        attrs = {"begin": tuple(begin), "end": tuple(end), "strides": ones}
         return self.node("slice", [x], attrs)
 
     def part(self, x: Tensor, axis: int, begin: int, end: int) -> Tensor:
@@ -214,12 +209,9 @@ class Flow:
         return self.slice(x, first, last)
 
     def flip(self, x: Tensor, axis: int) -> Tensor:
-        size = x.shape[axis]
-        if size == 1:
+        if x.shape[axis] == 1:
             return x
-        begin, end, strides = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
-        begin[axis], end[axis], strides[axis] = size - 1, -1, -1
-        return self.slice(x, begin, end, strides)
+        return self.node("slice", [x], backwards(x.shape, (axis,)))
 
     def pad(
         self, x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0

@@ -62,7 +62,10 @@ def fully_connected(call: Call) -> None:
     if call.option("WeightsFormat") or len(w.shape) != 2 or x.size % w.shape[1]:
         raise call.error(f"input {list(x.shape)}, weights {list(w.shape)}")
     outs, depth = w.shape
-    rows = x.shape[:-1] if call.option("KeepNumDims") else (x.size // depth,)
+    keep = bool(call.option("KeepNumDims"))
+    if keep and x.shape[-1:] != (depth,):
+        raise call.error(f"input {list(x.shape)} does not end in {depth} values")
+    rows = x.shape[:-1] if keep else (x.size // depth,)
     x = flow.reshape(x, (math.prod(rows), depth))
     w = flow.transpose(w, (1, 0))
     bias = flow.arg(2) if call.has(2) else None
