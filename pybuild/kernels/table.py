@@ -23,13 +23,13 @@ from pybuild.kernels.operators import (
     depthwise_conv2d,
     eltwise,
     pool,
+    tables,
 )
 from pybuild.kernels.operators import mean as reduce
 from pybuild.kernels.operators.matmul import matmul
 from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.portable import (
-    act,
     decide,
     dense4,
     halving_fft,
@@ -48,7 +48,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "arg_reduce": accumulate.arg_reduce,
     "avg_pool2d": pool.pool,
     "call": external.call,
-    "clip": act.unary,
+    "clip": tables.unary,
     "concat": shape.concat,
     "conv": contract.conv,
     "conv2d": conv2d.conv2d,
@@ -61,9 +61,9 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "dequantize": convert.dequantize,
     "gather": index.gather,
     "image": image.image,
-    "leaky_relu": act.unary,
-    "logistic": act.unary,
-    "lookup": index.lookup,
+    "leaky_relu": tables.unary,
+    "logistic": tables.unary,
+    "lookup": tables.lookup,
     "lstm": recurrent.lstm,
     "map": map.element_map,
     "matmul": matmul,
@@ -86,7 +86,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "suppress": detect.suppress,
     "sub": eltwise.eltwise,
     "svdf": svdf.svdf,
-    "tanh": act.unary,
+    "tanh": tables.unary,
     **decide.DECIDE,
     **signal.SIGNAL,
     "top_k": index.top_k,

@@ -68,6 +68,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fuse_batch_norm", _plain(fuse_batch_norm)),
     ("fuse_activation", _plain(fuse_activation)),
     ("remove_dead", _plain(remove_dead)),
+    ("use_tables", lambda graph, options: use_tables(graph, options.rounding)),
     ("integer_arithmetic", _plain(integer_arithmetic)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("merge_reshapes", _plain(merge_reshapes)),
@@ -82,7 +83,6 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("drop_outside_taps", _plain(drop_outside_taps)),
-    ("use_tables", _plain(use_tables)),
     ("roll", _plain(roll)),
     ("own_outputs", _plain(own_outputs)),
 )

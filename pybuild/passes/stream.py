@@ -20,7 +20,8 @@ from pybuild.records import dataclass
 
 OPTION = "--stream"
 
-_POINTWISE = (*UNARY, *BINARY, "quantize", "dequantize", "copy", "map", "prelu")
+_POINTWISE = (*UNARY, *BINARY, "quantize", "dequantize", "copy", "map", "prelu",
+              "lookup")  # fmt: skip
 _WINDOWS = ("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
 
 

@@ -310,7 +310,18 @@ def _bytes() -> list[tuple[Made, Array]]:
     want = np.concatenate([picked, all_words]).astype(np.int32).view(np.int8)
     gathered = (k.finish(), {"x0": given}, np.zeros(64, np.int8)), want
     few = _few(x)
-    return [dots, halves, longs, zipped, twos, gathered, few, _halves(x), *_ends(x)]
+    return [
+        dots,
+        halves,
+        longs,
+        zipped,
+        twos,
+        gathered,
+        few,
+        _halves(x),
+        _table(x),
+        *_ends(x),
+    ]
 
 
 def _few(x: Array) -> tuple[Made, Array]:
@@ -351,6 +362,17 @@ def _ends(x: Array) -> Iterator[tuple[Made, Array]]:
         yield (k.finish(), {"x0": x}, np.zeros(16, np.int8)), want
 
 
+def _table(x: Array) -> tuple[Made, Array]:
+    """Entries of bytes, the ends among them."""
+    k = Builder("test_table16")
+    y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
+    k.store(y, 0, vectors.TABLE16(row, bytes_at(k.row("x1", 2, INT8))))
+    table, at = np.resize(x, 256), np.resize(x, 16)
+    at[:3] = -128, 127, 0
+    want = table[at.astype(np.int64) + 128]
+    return (k.finish(), {"x0": table, "x1": at}, np.zeros(16, np.int8)), want
+
+
 def _operation_jobs() -> tuple[list[Job], list[Array]]:
     jobs, wanted = [], []
     for (func, arrays, out), want in _vectors():
@@ -378,5 +400,5 @@ def test_none_is_left_out() -> None:
              "crt_dot16", "crt_dot8", "crt_zip2", "crt_zip4", "crt_gather4",
              "crt_lanes", "crt_all4", "crt_all16", "crt_max16", "crt_min16", "crt_max4",
              "crt_plus4", "crt_even4", "crt_times4", "crt_line4", "crt_more4",
-             "crt_long_dot8", "crt_first16"}  # fmt: skip
+             "crt_long_dot8", "crt_first16", "crt_table16"}  # fmt: skip
     assert named - {"crt_mulhi", "crt_sum16", "crt_sum8"} == tried

@@ -4,21 +4,9 @@
 #ifndef CRT_LANES_H
 #define CRT_LANES_H
 
-#include "crt/vector.h"
+#include "crt/gathers.h"
 
 CRT_C_BODIES
-
-/* So many bytes, and zeros. */
-CRT_INLINE crt_int8x16 crt_first16(const int8_t *from, int32_t bytes)
-{
-#if defined(__ARM_FEATURE_MVE)
-    return vldrbq_z_s8(from, vctp8q((uint32_t)bytes));
-#else
-    crt_int8x16 v = {{0}};
-    CRT_COPY(v.lane, from, (uint32_t)bytes);
-    return v;
-#endif
-}
 
 /* n in each lane. */
 CRT_INLINE crt_int8x16 crt_all16(int32_t n)

@@ -185,19 +185,6 @@ CRT_INLINE crt_int8x16 crt_int32x4_as_int8x16(crt_int32x4 v)
 #endif
 }
 
-/* The words so many bytes behind `from`. */
-CRT_INLINE crt_int32x4 crt_gather4(const int32_t *from, crt_int32x4 bytes)
-{
-#if defined(__ARM_FEATURE_MVE)
-    return vldrwq_gather_offset_s32(from, vreinterpretq_u32_s32(bytes));
-#else
-    for (int i = 0; i < 4; i++) {
-        bytes.lane[i] = from[bytes.lane[i] / 4];
-    }
-    return bytes;
-#endif
-}
-
 CRT_INLINE crt_int32x4 crt_lanes(int32_t a, int32_t b, int32_t c, int32_t d)
 {
 #if defined(CRT_MVE_ASM)

@@ -270,6 +270,16 @@ define internal <16 x i8> @crt_first16(ptr %x, i32 %n) alwaysinline nounwind {
   ret <16 x i8> %r
 }"""
 
+_TABLE16 = """
+declare <16 x i8> @llvm.arm.mve.vldr.gather.offset.v16i8.p0.v16i8(ptr, <16 x i8>, i32,
+  i32, i32)
+define internal <16 x i8> @crt_table16(ptr %t, <16 x i8> %x) alwaysinline nounwind {
+  %u = xor <16 x i8> %x, splat (i8 128)
+  %r = call <16 x i8> @llvm.arm.mve.vldr.gather.offset.v16i8.p0.v16i8(ptr %t,
+    <16 x i8> %u, i32 8, i32 0, i32 1)
+  ret <16 x i8> %r
+}"""
+
 _VECTOR_INSTRUCTIONS = (
     "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "declare i32 @llvm.arm.mve.vmldava.v8i16(i32, i32, i32, i32, <8 x i16>, <8 x i16>)",
@@ -298,6 +308,7 @@ _VECTOR_INSTRUCTIONS = (
     f"declare void @{SCATTER}(ptr, <8 x i16>, <8 x i16>, i32, i32)",
     _LONG_DOT8,
     _FIRST16,
+    _TABLE16,
     _ROUNDS,
     _PACKS,
     _REALS,

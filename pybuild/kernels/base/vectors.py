@@ -1,6 +1,6 @@
 """Operations on vectors that kernels spell: their meaning and their names.
 
-Their C is in crt/vector.h and crt/lanes.h: Cortex-M55's instructions, or loops.
+Their C is in crt/vector.h, gathers.h and lanes.h: Cortex-M55's instructions, or loops.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _A, _B = Var("a", BYTES), Var("b", BYTES)
 _ROWS = tuple(Var(f"row{i}", BYTES) for i in range(4))
 _FROM = Var("from", PointerType(INT32, writable=True))
 _FOUR = tuple(Var(name, INT32) for name in "abcd")
-_SMALL = Var("from", PointerType(INT8))
+_SMALL, _TABLE = (Var(name, PointerType(INT8)) for name in ("from", "table"))
 
 
 def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
@@ -208,6 +208,15 @@ GATHER_KNOWN4 = replace(
     GATHER4,
     params=(_KNOWN, _V),
     result=Lanes(tuple(load(_KNOWN, Lane(_V, i) >> 2) for i in range(4))),
+)
+# each byte's entry in a table of 256, which begins with the entry of -128
+TABLE16 = Intrin(
+    "crt_table16",
+    (_TABLE, _X),
+    Lanes(tuple(load(_TABLE, i32(Lane(_X, i)) + 128) for i in range(16))),
+    c="crt_table16({0}, {1})",
+    feature="mve",
+    llvm="crt_table16",
 )
 # first bytes of four rows, second bytes, ...; it can only be stored
 ZIP4 = Intrin(

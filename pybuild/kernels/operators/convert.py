@@ -30,6 +30,7 @@ from pybuild.kernels.base.reals import (
     reals_at,
 )
 from pybuild.kernels.base.vectors import ADD4, words_at
+from pybuild.kernels.operators import tables
 from pybuild.kernels.portable import convert
 from pybuild.kernels.portable.act import FORWARD
 from pybuild.ops.base.operator import rounding
@@ -45,10 +46,12 @@ _Form = Callable[[Expr], Expr]
 def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for quantize."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    if x.dtype is not FLOAT32:
+        return tables.unary(node, graph, target)
     operands = elementwise_operands(node, graph)
     count = _count(y, operands)
     plain = convert.quantize(node, graph, target)
-    if x.dtype is not FLOAT32 or y.dtype not in _SMALL or target.float_calls:
+    if y.dtype not in _SMALL or target.float_calls:
         return plain
     even = rounding(node) == "even"
     if "mve" in target.features and count >= LANES:

@@ -1,6 +1,6 @@
-"""Unary functions: int8 by table, float32 by formula, one element at a time.
+"""Unary functions of float32 by formula, one element at a time, and clamps.
 
-int16: act16.py.
+Bytes: kernels/operators/tables.py; int16: act16.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ir.loop import FLOAT32, Expr, cast, const, i32, load, select
 from pybuild.kernels.base.builder import Builder, told
@@ -19,7 +18,6 @@ from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.epilogues.requantise import CLAMP
 from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.portable.act16 import unary16
-from pybuild.ops.act import unary_table
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.fixed_point.quant import quantized_clamp
 from pybuild.targets.target import Target
@@ -35,9 +33,7 @@ def unary(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         return [_float(node, graph)]
     if node.op == "clip" and x.dtype is y.dtype and x.quant == y.quant:
         return [_clip(node, graph)]
-    if DType.INT16 in (x.dtype, y.dtype):
-        return [unary16(node, graph)]
-    return [_table(node, graph)]
+    return [unary16(node, graph)]
 
 
 def element_loop(
@@ -48,22 +44,6 @@ def element_loop(
     source = k.row("x", 1, x.dtype)
     with k.loop("i", k.arg("count", count)) as i:
         k.store(to, i, form(load(source, i)))
-
-
-def _table(node: Node, graph: Graph) -> Candidate:
-    """y = table[x - lowest]"""
-    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    operands = elementwise_operands(node, graph)
-    made = unary_table(node, graph).astype(y.dtype.numpy)
-    values = Packed("table", made, order="y of each x, from the lowest")
-    k = Builder(
-        f"table_{short(x.dtype)}_{short(y.dtype)}",
-        told(f"y = table[x], {x.dtype.value} to {y.dtype.value}", FORWARD),
-    )
-    table = k.row("table", operands.after, y.dtype)
-    count = y.size // (operands.images * operands.bands)
-    element_loop(k, x, y, count, lambda q: load(table, i32(q) - x.dtype.low))
-    return offer(k, operands, tables=(values,), in_place=(0,), cost=5 * y.size)
 
 
 def _clip(node: Node, graph: Graph) -> Candidate:

@@ -29,7 +29,7 @@ from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import Operands, elementwise_operands, offer, short
 from pybuild.kernels.epilogues.int8 import MAGIC, MAGIC_BITS
 from pybuild.kernels.math.steps import steps_of
-from pybuild.kernels.portable.act import FORWARD, element_loop, unary
+from pybuild.kernels.portable.act import FORWARD, element_loop
 from pybuild.ops.base.operator import BYTES, rounding
 from pybuild.ops.fixed_point.quant import dequantized, quantized
 from pybuild.targets.target import Target
@@ -67,13 +67,11 @@ ROUND_EVEN = Intrin(
 
 
 def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidates for quantize: by table from bytes, by rounding from float32.
+    """The candidates for quantize from float32.
 
     Source  the clamp comes before the cast; NaN becomes the zero point
     """
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    if x.dtype is not FLOAT32:
-        return unary(node, graph, target)
     _one_scale(node, graph, y)
     operands = elementwise_operands(node, graph)
     if target.float_calls and y.dtype in BYTES and y.size >= _FEWEST:

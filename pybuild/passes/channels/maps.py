@@ -12,7 +12,7 @@ from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
 
 MIXING = ("conv2d", "dense")
-ALONE = (*UNARY, "quantize")
+ALONE = (*UNARY, "quantize", "lookup")
 WINDOWED = ("avg_pool2d", "max_pool2d", "mean")
 MOVING = ("concat", "pad", "reshape", "slice", "transpose")
 # no channel of the output

@@ -115,7 +115,10 @@ def _of_table(node: Node, graph: Graph, x: Range) -> Range | None:
     kinds = {graph.tensor(n).dtype for n in (node.inputs[0], node.output)}
     if kinds != {DType.INT8}:
         return None
-    table = unary_table(node, graph).astype(np.int64)
+    if node.op == "lookup":
+        table = graph.constants[node.inputs[1]].astype(np.int64)
+    else:
+        table = unary_table(node, graph).astype(np.int64)
     ends = (x.low - DType.INT8.low, x.high - DType.INT8.low + 1)
     parts = [table[a:b] for a, b in zip(*(e.tolist() for e in ends), strict=True)]
     return Range(np.array([p.min() for p in parts]), np.array([p.max() for p in parts]))

@@ -1,101 +1,178 @@
-"""Functions of single int8 values, computed in floats, become tables of 256 bytes.
+"""Functions of one int8 tensor become tables of 256 bytes.
 
-A GELU of a quantised net is one: what each of 256 integers becomes is computed at build
-time, by the same nodes. Integers that are rounded at the build are those of the board.
+A GELU of floats between a dequantize and a quantize is one, `mul(x, logistic(x))` of
+integers another: what each of 256 integers becomes is computed at build time, by the
+same nodes. Integers that are rounded at the build are those of the board.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.ir.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit
+from pybuild.passes.legalise import rounded
+from pybuild.records import dataclass
 
-_SINGLE = (*UNARY, *BINARY, "quantize", "dequantize")
+_TWO = (*BINARY, "prelu")
+_BETWEEN = ("quantize", "dequantize")
+_ONE = (*UNARY, "quantize", "lookup")
+_SINGLE = (*_ONE, *_TWO, "dequantize")
 # of map: these change the shape, or the type of what has no scale
 _OTHERS = ("copy", "cast")
 _INPUT = np.arange(-128, 128).astype(np.int8)
+# how many tensors back a root is looked for
+_FARTHEST = 32
 
 
-def use_tables(graph: Graph) -> Graph:
-    """Each quantize of floats that are a function of one int8 tensor as a lookup."""
-    roots = _roots(graph)
-    found = {
-        node.output: table
-        for node in graph.nodes
-        if node.op == "quantize"
-        and roots.get(node.inputs[0], node.inputs[0]) != node.inputs[0]
-        and not graph.known(node.output)
-        and (table := _table(graph, node, roots[node.inputs[0]])) is not None
-    }
-    if not found:
+@dataclass(frozen=True)
+class _Chain:
+    """The nodes that make one tensor of `root`, in order; the last one makes it.
+
+    closed  nothing else reads what they compute on the way
+    """
+
+    root: str
+    nodes: tuple[Node, ...]
+    closed: bool
+
+
+def use_tables(graph: Graph, rounding: str) -> Graph:
+    """Each int8 tensor that is a function of one int8 tensor as a lookup, where that
+    costs less. Between a dequantize and a quantize it is computed as floats, as the
+    file says.
+
+    rounding  litert | tflm | single | onnx
+    """
+    search, edit = _Search(graph), Edit(graph)
+    made: dict[str, Node] = {}
+    needed = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if needed.isdisjoint(node.outputs):
+            continue
+        new = node
+        if _is_whole(graph.tensor(node.output)) and not graph.known(node.output):
+            new = _as_table(edit, node, search.chains(node), rounding)
+        made[node.output] = new
+        needed.update(new.inputs)
+    if all(made.get(node.output, node) is node for node in graph.nodes):
         return graph
-    edit = Edit(graph)
-    for node in graph.nodes:
-        if node.output in found:
-            name = edit.constant(f"{node.output}.table", found[node.output])
-            inputs = (roots[node.inputs[0]], name)
-            node = replace(node, op="lookup", inputs=inputs, attrs={})
-        edit.keep(node)
-    return remove_dead(edit.done())
+    return remove_dead(edit.done(made.get(node.output, node) for node in graph.nodes))
 
 
-def _roots(graph: Graph) -> dict[str, str]:
-    """Float tensor -> the int8 one of which each of its values is a function."""
-    found: dict[str, str] = {}
+def _is_whole(tensor: Tensor) -> bool:
+    """int8, with one scale for all of it."""
+    whole = tensor.quant is not None and len(tensor.quant.scale) == 1
+    return whole and tensor.dtype is DType.INT8
+
+
+def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Of each tensor those of which each of its elements is a function of one element:
+    the nearest first.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    numbers = {name for name in graph.constants if graph.known(name)}
+    numbers = {name for name in numbers if graph.tensor(name).size == 1}
     for node in graph.nodes:
-        reads = [n for n in node.inputs if n and not _is_number(graph, n)]
         single = node.op in _SINGLE or (
             node.op == "map" and node.attrs["fn"] not in _OTHERS
         )
-        y = graph.tensor(node.output)
-        if not single or not reads or y.dtype is not DType.FLOAT32:
+        given = node.inputs[:1] if node.op == "lookup" else node.inputs
+        reads = [n for n in given if n and n not in numbers]
+        if not single or node.device:
             continue
-        source = {found.get(name, name) for name in reads}
-        if len(source) != 1 or node.device:
+        if not reads:
+            numbers.add(node.output)
             continue
-        x = graph.tensor(next(iter(source)))
-        whole = x.quant is not None and len(x.quant.scale) == 1
-        if x.dtype is DType.INT8 and whole and x.shape == y.shape:
-            found[node.output] = x.name
+        shapes = {graph.tensor(n).shape for n in (*reads, node.output)}
+        if len(shapes) > 1:
+            continue
+        first, *others = ((n, *found.get(n, ())) for n in dict.fromkeys(reads))
+        common = (n for n in first if all(n in other for other in others))
+        found[node.output] = tuple(common)[:_FARTHEST]
     return found
 
 
-def _is_number(graph: Graph, name: str) -> bool:
-    return graph.known(name) and graph.tensor(name).size == 1
+class _Search:
+    """Looks for chains from a root to a node."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._sources = _sources(graph)
+        self._makers = graph.producers()
+        self._users = graph.consumers()
+        self._places = {node.output: i for i, node in enumerate(graph.nodes)}
+
+    def chains(self, last: Node) -> list[_Chain]:
+        """From each int8 root, the nearest first."""
+        roots = self._sources.get(last.output, ())
+        return [self._chain(last, root) for root in roots
+                if _is_whole(self._graph.tensor(root))]  # fmt: skip
+
+    def _chain(self, last: Node, root: str) -> _Chain:
+        nodes: dict[str, Node] = {}
+        stack = [last.output]
+        while stack:
+            name = stack.pop()
+            if name != root and name in self._makers and name not in nodes:
+                nodes[name] = self._makers[name]
+                stack += [n for n in nodes[name].inputs if n]
+        readers = [
+            user
+            for name, node in nodes.items()
+            if node is not last and node.op != "dequantize"
+            for user in self._users[name]
+        ]
+        closed = all(user.output in nodes for user in readers)
+        closed = closed and nodes.keys() & set(self._graph.outputs) <= {last.output}
+        order = sorted(nodes.values(), key=lambda node: self._places[node.output])
+        return _Chain(root, tuple(order), closed)
 
 
-def _table(graph: Graph, last: Node, root: str) -> Array | None:
-    """What the integers of `root` become; None: not all are numbers in between."""
-    y = graph.tensor(last.output)
-    if y.dtype is not DType.INT8 or y.quant is None or len(y.quant.scale) != 1:
-        return None
-    makers, needed, stack = graph.producers(), set[str](), [last.inputs[0]]
-    while stack:
-        name = stack.pop()
-        if name != root and name in makers and name not in needed:
-            needed.add(name)
-            stack += [n for n in makers[name].inputs if n]
-    chain = [n for n in graph.nodes if n.output in needed] + [last]
-    if len(chain) < 3:  # a quantize of a dequantize
-        return None
-    shape = _INPUT.shape
-    moved = {n: replace(graph.tensor(n), shape=shape)
-             for n in (root, *(node.output for node in chain))}  # fmt: skip
+def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -> Node:
+    """The node itself where no chain to it is worth a table, or has one."""
+    worthy = [c for c in chains if _is_worthy(c)]
+    closed = [c for c in worthy if c.closed]
+    for chain in (*reversed(closed), *worthy):
+        table = _table(edit.old, chain, rounding)
+        if table is not None:
+            name = edit.constant(f"{node.output}.table", table)
+            return replace(node, op="lookup", inputs=(chain.root, name), attrs={})
+    return node
+
+
+def _is_worthy(chain: _Chain) -> bool:
+    """Whether a table costs less than what it replaces. One function of a byte is a
+    table anyway, which its operator names.
+    """
+    last = [n.op for n in chain.nodes if n.op not in _BETWEEN][-1:]
+    count = sum(1 if node.op in _ONE else 2
+                for node in chain.nodes if node.op != "dequantize")  # fmt: skip
+    simulated = bool(chain.nodes[-1].attrs.get("simulated"))
+    alone = simulated and len(chain.nodes) == 3 and last[0] in UNARY
+    return count > 1 and not alone and (chain.closed or last[0] in _TWO)
+
+
+def _table(graph: Graph, chain: _Chain, rounding: str) -> Array | None:
+    """What each integer of the root becomes; None: not all are numbers on the way."""
+    names = (chain.root, *(node.output for node in chain.nodes))
+    moved = {n: replace(graph.tensor(n), shape=_INPUT.shape) for n in names}
     small = replace(graph, tensors={**graph.tensors, **moved})
-    values: dict[str, Array] = {root: _INPUT}
-    for node in chain:
+    values: dict[str, Array] = {chain.root: _INPUT}
+    for node in chain.nodes:
         reads = [values.get(n, graph.constants.get(n)) if n else None
                  for n in node.inputs]  # fmt: skip
+        node = rounded(node, small, rounding)
         with np.errstate(all="ignore"):
             made = operator_of(node, small).reference(node, small, reads)[0]
         if made.dtype == np.float32 and not np.isfinite(made).all():
             return None
-        values[node.output] = np.broadcast_to(made.reshape(-1), shape)
-    return np.ascontiguousarray(values[last.output]).reshape(256)
+        values[node.output] = np.broadcast_to(made.reshape(-1), _INPUT.shape)
+    return np.ascontiguousarray(values[chain.nodes[-1].output])

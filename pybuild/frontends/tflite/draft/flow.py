@@ -233,7 +233,7 @@ class Flow:
 
     def lookup(self, x: Tensor, table: Array) -> Tensor:
         """The entry of each byte, the least byte's first."""
-        return self.node("lookup", [self.plain(x), self.const(table)])
+        return self.node("lookup", [x, self.const(table)])
 
     def reduce(
         self, fn: str, x: Tensor, axes: Sequence[int], keep: bool = True
