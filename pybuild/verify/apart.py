@@ -18,6 +18,7 @@ import queue
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
@@ -37,6 +38,7 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 Answer = tuple[dict[str, Any], dict[str, Array]]
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 _numbers = count()
+_gone: list[int] = []  # runs that nobody has any more
 
 
 class ReferenceCrashed(BuildError):
@@ -168,7 +170,8 @@ def ask(
     Errors  BuildError, as it was raised there; ReferenceCrashed
     """
     with _lock:
-        answer = _child().ask(told, arrays)
+        gone = [_gone.pop() for _ in range(len(_gone))]
+        answer = _child().ask({**told, "gone": gone}, arrays)
         if isinstance(answer, str):
             _children.clear()
     if isinstance(answer, str):
@@ -183,8 +186,8 @@ def loaded(
     path: Path, what: str, kind: str, graph: Graph, every: bool = True,
     hint: str = "--ref numpy",
 ) -> tuple[dict[str, Any], Run]:  # fmt: skip
-    """An interpreter that the process holds, with a model: what it says of itself, and
-    a run of it.
+    """An interpreter with a model: what it says of itself, and a run of it. The process
+    holds it as long as the run is there.
 
     Errors  as of ask(), in a run too
     """
@@ -195,6 +198,7 @@ def loaded(
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         return ask(path, what, {"number": number}, inputs, hint)[1]
 
+    weakref.finalize(run, _gone.append, number).atexit = False
     return facts, run
 
 

@@ -23,10 +23,6 @@ from pybuild.verify.apart import Answer, Lacking, Run, receive, send
 from pybuild.verify.onnx_reference import unfused
 from pybuild.verify.reference import TIMED, loaded_here, timed_here
 
-_MOST = (
-    4  # models that are held: of a check, and of the search for its first difference
-)
-
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that asks will end it
@@ -59,6 +55,8 @@ def _serve(questions: queue.SimpleQueue[Answer], answers: IO[bytes]) -> None:
 
 
 def _answer(held: dict[int, Run], told: Any, arrays: dict[str, Array]) -> Answer:
+    for number in told["gone"]:
+        held.pop(number, None)
     if "unfused" in told:
         return {"said": unfused(Path(told["unfused"]))}, {}
     number = int(told["number"])
@@ -66,8 +64,6 @@ def _answer(held: dict[int, Run], told: Any, arrays: dict[str, Array]) -> Answer
         return {}, held[number](arrays)
     graph = pickle.loads(arrays["graph"].tobytes())  # of our own process
     facts, held[number] = _loaded(told, graph)
-    for old in [*held][:-_MOST]:
-        del held[old]
     return facts, {}
 
 

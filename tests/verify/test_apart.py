@@ -24,6 +24,7 @@ from pybuild.verify import apart
 from pybuild.verify.apart import ReferenceCrashed
 from pybuild.verify.bench import bench
 from pybuild.verify.check import check
+from pybuild.verify.child import _answer
 from pybuild.verify.judgement import by_standard
 from pybuild.verify.layers import debug
 from pybuild.verify.reference import NOT_TIMED, reference
@@ -175,6 +176,28 @@ def test_why_onnx_runtime_differs_is_a_note(tmp_path: Path) -> None:
         fair = by_standard(path, graph, [theirs], [given], {"llvm": [right]})
     assert fair is not None and fair.ok
     assert fair.note.endswith(f"(why is not known: ONNX Runtime {SAID['crash']})")
+
+
+def test_what_is_held_is_what_somebody_has(model: Path) -> None:
+    require_module("ai_edge_litert")
+    graph = pybuild.build(model).plan.graph
+    tensors = map(graph.tensor, graph.inputs)
+    x = {t.name: np.zeros(t.shape, t.dtype.numpy) for t in tensors}
+    known = [reference("litert", model, graph) for _ in range(6)]
+    found = [one.run(x)[graph.outputs[0]].tobytes() for one in known]
+    assert len(set(found)) == 1
+    gc.collect()
+    apart._gone.clear()
+    del known[1:3]
+    assert len(apart._gone) == 2
+    known[0].run(x)
+    assert not apart._gone
+
+
+def test_what_nobody_has_is_given_up() -> None:
+    held: dict[int, apart.Run] = {n: lambda given: {**given} for n in (1, 2, 3)}
+    assert _answer(held, {"gone": [1, 3, 9], "number": 2}, {}) == ({}, {})
+    assert [*held] == [2]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by a signal")
