@@ -18,8 +18,10 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,6 +36,9 @@ CRASHED = 4  # the exit code
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+_numbers = count()
+_gone: list[int] = []  # runs that nobody has any more
 
 
 class ReferenceCrashed(BuildError):
@@ -44,15 +49,14 @@ class ReferenceCrashed(BuildError):
         return CRASHED
 
 
-class Refused(Exception):
-    """What an interpreter said instead: problems as tuples of texts.
+class Lacking(BuildError):
+    """LiteRT has no reference kernel: its other kernels are a step off where they
+    compute with integers."""
 
-    lacking  LiteRT has no reference kernel
-    """
 
-    def __init__(self, problems: list[Problem], lacking: bool) -> None:
-        super().__init__(str(problems))
-        self.problems, self.lacking = problems, lacking
+def possible() -> bool:
+    """Not in a program that has Python inside: it cannot start another Python."""
+    return bool(sys.executable)
 
 
 def send(
@@ -153,23 +157,49 @@ def close() -> None:
 
 
 def ask(
-    path: Path, what: str, told: Mapping[str, Any], arrays: Mapping[str, Array]
+    path: Path,
+    what: str,
+    told: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    hint: str = "--ref numpy",
 ) -> Answer:
     """The answer of the process.
 
     what    the interpreter, for messages
-    Errors  Refused; ReferenceCrashed
+    hint    what the user may do where it crashes
+    Errors  BuildError, as it was raised there; ReferenceCrashed
     """
     with _lock:
-        answer = _child().ask(told, arrays)
+        gone = [_gone.pop() for _ in range(len(_gone))]
+        answer = _child().ask({**told, "gone": gone}, arrays)
         if isinstance(answer, str):
             _children.clear()
     if isinstance(answer, str):
-        raise ReferenceCrashed(path.name, f"{what} {answer}", "--ref numpy")
+        raise ReferenceCrashed(path.name, f"{what} {answer}", hint)
     problems = [Problem(*one) for one in answer[0].get("problems", ())]
     if problems:
-        raise Refused(problems, bool(answer[0]["lacking"]))
+        raise (Lacking if answer[0]["lacking"] else BuildError).of(problems)
     return answer
+
+
+def loaded(
+    path: Path, what: str, kind: str, graph: Graph, every: bool = True,
+    hint: str = "--ref numpy",
+) -> tuple[dict[str, Any], Run]:  # fmt: skip
+    """An interpreter with a model: what it says of itself, and a run of it. The process
+    holds it as long as the run is there.
+
+    Errors  as of ask(), in a run too
+    """
+    number = next(_numbers)
+    told = {"number": number, "kind": kind, "path": str(path.resolve())}
+    facts, _ = ask(path, what, {**told, "every": every}, {"graph": bare(graph)}, hint)
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return ask(path, what, {"number": number}, inputs, hint)[1]
+
+    weakref.finalize(run, _gone.append, number).atexit = False
+    return facts, run
 
 
 def bare(graph: Graph) -> Array:

@@ -5,6 +5,7 @@ Knows nothing of plans or generated code.
 
 from __future__ import annotations
 
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,8 @@ from pybuild.ir.graph import Graph
 from pybuild.package.report import Layer, layer
 from pybuild.plan.schedule.lock_step import PUSH
 from pybuild.records import dataclass
-from pybuild.verify.reference import free_inputs, reads, set_fixed
+from pybuild.verify.apart import loaded, possible
+from pybuild.verify.reference import NOT_TIMED, SECONDS, TIMED, reads, timed_here
 from pybuild.verify.samples import sample
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def bench(
     inputs = sample(library.plan.graph, "uniform", (seed, 0)).inputs
     net = lend(library.host(backend))
     try:
-        rivals: list[Callable[[], None]] = [run_of(net, inputs)]
+        rivals = [timed(run_of(net, inputs))]
         name = ""
         if against is not None:
             name, rival = litert(Path(against), library.plan.graph, inputs)
@@ -130,20 +132,34 @@ def seconds(times: Sequence[float]) -> Seconds:
     )
 
 
-def _side_by_side(rivals: Sequence[Callable[[], None]], runs: int) -> list[list[float]]:
+def timed(run: Callable[[], object]) -> Callable[[], float]:
+    """The seconds of a run right after another one: what ran between, here or in the
+    process of a rival, has taken the caches.
+    """
+
+    def clocked() -> float:
+        run()
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    return clocked
+
+
+def _side_by_side(
+    rivals: Sequence[Callable[[], float]], runs: int
+) -> list[list[float]]:
     """Times of each, taken in turn, so that a busy moment meets all of them."""
     for run in rivals:
         _warm_up(run)
     times: list[list[float]] = [[] for _ in rivals]
     for _ in range(runs):
         for run, seen in zip(rivals, times, strict=True):
-            start = time.perf_counter()
-            run()
-            seen.append(time.perf_counter() - start)
+            seen.append(run())
     return times
 
 
-def _warm_up(run: Callable[[], None]) -> None:
+def _warm_up(run: Callable[[], float]) -> None:
     end = time.perf_counter() + WARM_UP_SECONDS
     run()
     while time.perf_counter() < end:
@@ -164,25 +180,20 @@ def _layers(
 
 def litert(
     path: Path, graph: Graph, inputs: Mapping[str, Array]
-) -> tuple[str, Callable[[], None]]:
-    """LiteRT's default interpreter on one thread, its name and a run of it."""
+) -> tuple[str, Callable[[], float]]:
+    """LiteRT's default interpreter on one thread, its name and what times a run
+    of it as timed() does, in a process of its own.
+
+    Errors  BuildError; ReferenceCrashed, in a run too
+    """
     if not reads("litert", path):
         raise BuildError(path.name, "LiteRT reads only .tflite files")
-    try:
-        import ai_edge_litert
-        from ai_edge_litert.interpreter import Interpreter
-    except ImportError:
+    if importlib.util.find_spec("ai_edge_litert") is None:
         hint = "pip install ai-edge-litert"
-        raise BuildError("--against", "ai_edge_litert is missing", hint) from None
-    net = Interpreter(model_content=path.read_bytes(), num_threads=1)
-    net.allocate_tensors()
-    set_fixed(net, graph)
-    indices = [detail["index"] for detail in free_inputs(net, graph)]
-    given = [inputs[name] for name in graph.inputs]
-
-    def run() -> None:
-        for index, value in zip(indices, given, strict=True):
-            net.set_tensor(index, value)
-        net.invoke()
-
-    return f"LiteRT {ai_edge_litert.__version__}, default CPU", run
+        raise BuildError("--against", "ai_edge_litert is missing", hint)
+    if possible():
+        facts, run = loaded(path, "LiteRT", TIMED, graph, hint=NOT_TIMED)
+        name = str(facts["name"])
+    else:
+        name, run = timed_here(path, graph)
+    return name, lambda: float(run(inputs)[SECONDS])

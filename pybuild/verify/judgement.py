@@ -14,6 +14,7 @@ from pybuild.host.lazy_buffers import lend
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph
 from pybuild.records import dataclass
+from pybuild.verify.apart import ReferenceCrashed, ask, possible
 from pybuild.verify.compare import (
     HYBRID_TOLERANCE,
     Judge,
@@ -76,8 +77,18 @@ def by_standard(
         note = f"{most} values differ from the standard, too"
         return Judgement(fair, judge, tallies, ok, f"{note}; ONNX Runtime's {far}")
     note = f"equal to the standard; ONNX Runtime differs here by {far}"
-    note = f"{note} {unfused(path)}".rstrip()
-    return Judgement(fair, judge, tallies, ok, note)
+    return Judgement(fair, judge, tallies, ok, f"{note} {_why(path)}".rstrip())
+
+
+def _why(path: Path) -> str:
+    """What ONNX Runtime says of how it runs the file; nothing is judged by it."""
+    if not possible():
+        return unfused(path)
+    place = {"unfused": str(path.resolve())}
+    try:
+        return str(ask(path, "ONNX Runtime", place, {})[0]["said"])
+    except ReferenceCrashed as error:
+        return f"(why is not known: {error.problems[0].what})"
 
 
 def by_roundings(

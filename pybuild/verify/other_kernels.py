@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pybuild.dtype import Array
+from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph
 from pybuild.verify.compare import Values, distance
-from pybuild.verify.reference import litert_run
+from pybuild.verify.reference import other_kernels
 
 
 def beside(
@@ -19,10 +20,10 @@ def beside(
 ) -> str:  # fmt: skip
     """Of the outputs of all samples."""
     try:
-        run = litert_run(path, graph)
+        run = other_kernels(path, graph).run
         theirs = [run(given) for given in inputs]
-    except (ValueError, RuntimeError) as error:
-        return f"LiteRT's other kernels cannot run it: {str(error).splitlines()[0]}"
+    except BuildError as error:  # ReferenceCrashed, too
+        return error.problems[0].what
     most, count, every, integers = 0.0, 0, 0, True
     for found, values in zip(theirs, want, strict=True):
         for name in graph.outputs:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import sys
+import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,17 @@ from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.records import dataclass
-from pybuild.verify.apart import Answer, ReferenceCrashed, Refused, ask, bare
+from pybuild.verify.apart import Lacking, ReferenceCrashed, Run, loaded, possible
 from pybuild.verify.onnx_reference import ort_run, standard_run
-
-Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 KINDS = ("auto", "litert", "tflm", "ort", "standard", "numpy")
 _PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime", "standard": "onnx"}
-_INTERPRETERS = {"litert": "LiteRT", "ort": "ONNX Runtime"}
+# what no user asks for as a reference
+_OTHER, TIMED = "other", "timed"
+SECONDS, NOT_TIMED = "seconds", "leave out --against"
+_INTERPRETERS = {
+    "litert": "LiteRT", "ort": "ONNX Runtime", _OTHER: "LiteRT's other kernels",
+}  # fmt: skip
 _FORMATS = {"litert": TFLITE, "ort": ONNX, "standard": ONNX}
 # what LiteRT says of a file with ELU, CEIL or ROUND: they have no reference kernel
 _LACKING = "Didn't find op"
@@ -46,10 +48,6 @@ _WEIGHTED = (
 
 
 _OURS = "compared with our own numpy model only"
-
-
-class Lacking(BuildError):
-    """Its other kernels are a step off where they compute with integers."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +117,18 @@ def reference(
 
 def loaded_here(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
     """An interpreter in this process: a crash of its is one of this process."""
-    with _told(path, kind):
+    who = _INTERPRETERS[kind] if kind == _OTHER else f"--ref {kind}"
+    with _told(path, who):
         made = _interpreter(kind, path, graph, every)
-    return replace(made, run=_telling(path, made))
+    return replace(made, run=_telling(path, who, made.run))
 
 
-_numbers = count()
+def other_kernels(path: Path, graph: Graph) -> Reference:
+    """LiteRT's kernels that are no reference kernels.
+
+    Errors  BuildError; ReferenceCrashed
+    """
+    return _loaded_apart(_OTHER, path, graph, every=True)
 
 
 def _loaded_apart(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
@@ -132,26 +136,9 @@ def _loaded_apart(kind: str, path: Path, graph: Graph, every: bool) -> Reference
 
     Errors  BuildError; ReferenceCrashed
     """
-    if not sys.executable:  # of a program that has Python inside
+    if not possible():
         return loaded_here(kind, path, graph, every)
-    number, what = next(_numbers), _INTERPRETERS[kind]
-    place = {"number": number, "kind": kind, "path": str(path.resolve())}
-    place["every"] = every
-    asked = place, {"graph": bare(graph)}
-
-    def answer(told: Mapping[str, Any], arrays: Mapping[str, Array]) -> Answer:
-        try:
-            return ask(path, what, told, arrays)
-        except Refused as error:
-            if error.lacking:
-                problem = error.problems[0]
-                raise Lacking(problem.where, problem.what, problem.hint) from None
-            raise BuildError.of(error.problems) from None
-
-    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        return answer({"number": number}, inputs)[1]
-
-    facts, _ = answer(*asked)
+    facts, run = loaded(path, _INTERPRETERS[kind], kind, graph, every)
     exact, hybrid = bool(facts["exact"]), bool(facts["hybrid"])
     return Reference(str(facts["name"]), kind, run, exact, hybrid)
 
@@ -159,6 +146,8 @@ def _loaded_apart(kind: str, path: Path, graph: Graph, every: bool) -> Reference
 def _interpreter(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
     if kind == "litert":
         return _litert(path, graph)
+    if kind == _OTHER:
+        return Reference(_INTERPRETERS[kind], kind, _other_run(path, graph))
     if kind == "standard":
         name = "the standard (every node of the file in float64)"
         return Reference(name, kind, standard_run(path, graph, every))
@@ -229,7 +218,7 @@ def _rounded(graph: Graph, rounding: str) -> Graph:
 
 
 @contextmanager
-def _told(path: Path, kind: str) -> Iterator[None]:
+def _told(path: Path, who: str, hint: str = "--ref numpy") -> Iterator[None]:
     """Errors  BuildError for whatever an interpreter raises: they have classes of
     their own
     """
@@ -238,16 +227,16 @@ def _told(path: Path, kind: str) -> Iterator[None]:
     except BuildError:
         raise
     except Exception as error:
-        what = f"--ref {kind} cannot run it: {' '.join(str(error).split())}"
-        raise BuildError(path.name, what, "--ref numpy") from None
+        what = f"{who} cannot run it: {' '.join(str(error).split())}"
+        raise BuildError(path.name, what, hint) from None
 
 
-def _telling(path: Path, made: Reference) -> Run:
-    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        with _told(path, made.kind):
-            return made.run(inputs)
+def _telling(path: Path, who: str, run: Run, hint: str = "--ref numpy") -> Run:
+    def telling(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        with _told(path, who, hint):
+            return run(inputs)
 
-    return run
+    return telling
 
 
 def _litert(path: Path, graph: Graph) -> Reference:
@@ -272,8 +261,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
     return Reference(name, "litert", run, hybrid=hybrid)
 
 
-def litert_run(path: Path, graph: Graph) -> Run:
-    """Its kernels that are no reference kernels."""
+def _other_run(path: Path, graph: Graph) -> Run:
     from ai_edge_litert.interpreter import OpResolverType
 
     resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
@@ -292,8 +280,8 @@ def _run_of(first: Any, path: Path, graph: Graph, resolver: Any) -> Run:
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         # variables of its own keep their values even when it is reset
         net = _litert_net(path, graph, resolver) if graph.state else first
-        set_fixed(net, graph)
-        for detail, name in zip(free_inputs(net, graph), graph.inputs, strict=True):
+        _set_fixed(net, graph)
+        for detail, name in zip(_free_inputs(net, graph), graph.inputs, strict=True):
             net.set_tensor(detail["index"], inputs[name])
         net.invoke()
         found = {d["name"]: net.get_tensor(d["index"]) for d in known}
@@ -327,18 +315,45 @@ def _litert_net(path: Path, graph: Graph, resolver: Any) -> Any:
 
 def _fit_inputs(net: Any, graph: Graph) -> None:
     """Gives dynamic inputs the shapes that the graph was built for."""
-    for detail, name in zip(free_inputs(net, graph), graph.inputs, strict=True):
+    for detail, name in zip(_free_inputs(net, graph), graph.inputs, strict=True):
         shape = graph.tensor(name).shape
         if tuple(detail["shape"]) != shape:
             net.resize_tensor_input(detail["index"], shape)
 
 
-def free_inputs(net: Any, graph: Graph) -> list[Any]:
+def timed_here(path: Path, graph: Graph) -> tuple[str, Run]:
+    """LiteRT's default interpreter on one thread, its name and a run that gives the
+    seconds of its second time.
+    """
+    import ai_edge_litert
+    from ai_edge_litert.interpreter import Interpreter
+
+    who, hint = _INTERPRETERS["litert"], NOT_TIMED
+    with _told(path, who, hint):
+        net = Interpreter(model_content=path.read_bytes(), num_threads=1)
+        net.allocate_tensors()
+        _set_fixed(net, graph)
+    indices = [detail["index"] for detail in _free_inputs(net, graph)]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        start = 0.0
+        for _ in range(2):
+            start = time.perf_counter()
+            for index, name in zip(indices, graph.inputs, strict=True):
+                net.set_tensor(index, inputs[name])
+            net.invoke()
+        return {SECONDS: np.asarray(time.perf_counter() - start)}
+
+    name = f"{who} {ai_edge_litert.__version__}, default CPU"
+    return name, _telling(path, who, run, hint)
+
+
+def _free_inputs(net: Any, graph: Graph) -> list[Any]:
     """Those of LiteRT's interpreter that are inputs of the graph, too."""
     return [d for d in net.get_input_details() if d["name"] not in graph.fixed]
 
 
-def set_fixed(net: Any, graph: Graph) -> None:
+def _set_fixed(net: Any, graph: Graph) -> None:
     for detail in net.get_input_details():
         if detail["name"] in graph.fixed:
             net.set_tensor(detail["index"], graph.fixed[detail["name"]])

@@ -24,7 +24,7 @@ from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.plan.make import make_plan
-from pybuild.verify.bench import litert
+from pybuild.verify.bench import litert, timed
 from pybuild.verify.samples import sample
 from tests.conftest import ROOT, models_folder
 from tests.figures.tools import output
@@ -330,7 +330,8 @@ def _race(name: str) -> Row:
     graph = builds[0].plan.graph
     inputs = sample(graph, "uniform", (0, 0)).inputs
     nets = [library.host("llvm") for library in builds]
-    rivals = [functools.partial(net.run, **inputs) for net in nets]
+    runs = [functools.partial(net.run, **inputs) for net in nets]
+    rivals = [timed(run) for run in runs]
     rivals.append(litert(path, graph, inputs)[1])
     times = in_turn(rivals, SECONDS)
     for net in nets:
@@ -340,8 +341,8 @@ def _race(name: str) -> Row:
     return name, len(times[0]), ours, host, theirs, *ratios
 
 
-def in_turn(rivals: Sequence[Callable[[], object]], limit: float) -> list[list[float]]:
-    """Seconds of each run, one after the other, so that all meet a busy moment."""
+def in_turn(rivals: Sequence[Callable[[], float]], limit: float) -> list[list[float]]:
+    """What each gives, its seconds, one after the other: all meet a busy moment."""
     for run in rivals:
         for _ in range(5):
             run()
@@ -349,5 +350,5 @@ def in_turn(rivals: Sequence[Callable[[], object]], limit: float) -> list[list[f
     end = time.perf_counter() + limit
     while time.perf_counter() < end:
         for run, seen in zip(rivals, times, strict=True):
-            seen.append(_clock(run))
+            seen.append(run())
     return times

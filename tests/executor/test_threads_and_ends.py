@@ -223,13 +223,40 @@ def deleted() -> set[str]:
     return {x for x in lines if "/crt-" in x and x.endswith("(deleted)")}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize(("backend", "cycles"), [("c", 60), ("llvm", 8)])
-def test_compiled_code_goes_with_its_last_user(
-    backend: str, cycles: int, library: Library, tmp_path: Path
-) -> None:
+MOST = 2048  # KB that any number of them may leave
+WARM = 10
+
+
+def leaves_nothing(count: int, work: Callable[[], Any]) -> Any:
+    """What the last of `count` gave, after some that warm up."""
+    for _ in range(min(WARM, count)):
+        work()
+    gc.collect()
+    left, before = deleted(), resident()  # of other tests of this process, too
+    for _ in range(count):
+        last = work()
+    gc.collect()
+    grown = resident() - before
+    assert deleted() <= left
+    assert grown <= MOST, f"{grown} KB by {count}"
+    return last
+
+
+def must_compile(backend: str) -> None:
     if backend == "c" and not host_compiler():
         absent("there is no C compiler")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("backend", "count"),
+    [("c", 500), ("llvm", 10), pytest.param("llvm", 500, marks=pytest.mark.sweep)],
+)
+def test_compiled_code_goes_with_its_last_user(
+    backend: str, count: int, library: Library, tmp_path: Path
+) -> None:
+    """Loaded, created, run, closed."""
+    must_compile(backend)
     replace(library, backend=backend).export_library(tmp_path / "g.zip")
 
     def cycle() -> Any:
@@ -239,12 +266,32 @@ def test_compiled_code_goes_with_its_last_user(
         module.close()
         return found
 
-    for _ in range(4):
-        last = cycle()
-    gc.collect()
-    left, before = deleted(), resident()  # of other tests of this process, too
-    for _ in range(cycles):
-        last = cycle()
-    assert resident() - before <= 16 * cycles  # once 65 and 250 KB each
-    assert deleted() <= left
+    last = leaves_nothing(count, cycle)
     np.testing.assert_array_equal(last, wanted(library, 1))  # memory of its own
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("backend", "count"),
+    [
+        ("c", 3),
+        ("llvm", 5),
+        pytest.param("c", 50, marks=pytest.mark.sweep),
+        pytest.param("llvm", 50, marks=pytest.mark.sweep),
+    ],
+)
+def test_a_build_goes_with_its_last_user(
+    backend: str, count: int, library: Library
+) -> None:
+    """Built, compiled, run, closed."""
+    must_compile(backend)
+    model = classifier("tiny").model()
+
+    def build() -> Any:
+        net = model.build().host(backend)
+        found = net.run(image=image(1))["scores"].copy()
+        net.close()
+        return found
+
+    last = leaves_nothing(count, build)
+    np.testing.assert_array_equal(last, wanted(library, 1))

@@ -25,7 +25,7 @@ READS = {
     "boards/firmware/build.py": MADE, "boards/firmware/elf.py": MADE,
     "boards/firmware/stack.py": MADE, "boards/firmware/server.py": MADE,
     "boards/simulators/qemu.py": MADE, "host/cc.py": MADE,
-    "verify/reference.py": LOADED, "verify/bench.py": LOADED,
+    "verify/reference.py": LOADED,
     "verify/own_samples.py": LOADED, "verify/standard.py": LOADED,
     "verify/onnx_reference.py": LOADED, "sweeps/files.py": LOADED,
     "cli/__init__.py": "os.devnull, in the place of a stream that is closed",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.magnitudes.functions import FUNCTIONS, Function, below_zero, held
+from tests.magnitudes.functions import FUNCTIONS, TINY, Function, below_zero, held
 from tests.magnitudes.grid import Bound
 
 _ALPHA, _GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
@@ -134,3 +134,46 @@ TFLITE: dict[str, Operator] = {
     "RSQRT": Operator("RSQRT", Function(lambda x: 1 / np.sqrt(x), Bound(2))),
     "SQUARE": Operator("SQUARE", Function(lambda x: x * x, Bound(0))),
 }
+
+
+# as ONNX's operator of a row above
+_AS_ONNX = {
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
+    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "clone": "Identity",
+    "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "gelu": "Gelu", "hardswish": "HardSwish", "log": "Log", "mish": "Mish",
+    "neg": "Neg", "reciprocal": "Reciprocal", "relu": "Relu", "round": "Round",
+    "selu": "Selu", "sigmoid": "Sigmoid", "sign": "Sign", "silu": "Swish",
+    "sin": "Sin", "sinh": "Sinh", "softplus": "Softplus", "softsign": "Softsign",
+    "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
+}  # fmt: skip
+
+
+def _ended(kind: str, **ends: float) -> Operator:
+    function = held(ends.get("min", -np.inf), ends.get("max", np.inf))
+    return Operator(kind, Function(function, Bound(0)), dict(ends))
+
+
+ATEN: dict[str, Operator] = {
+    **{kind: Operator(kind, ONNX[row].function) for kind, row in _AS_ONNX.items()},
+    "clamp": _ended("clamp", min=-1.0, max=6.0),
+    "clamp_max": _ended("clamp_max", max=6.0),
+    "clamp_min": _ended("clamp_min", min=-1.0),
+    "clip": _ended("clip", min=-1.0, max=6.0),
+    "elu": Operator("elu", ONNX["Elu"].function, {"alpha": 1.5}),
+    "elu_scaled": Operator("elu", Function(
+        below_zero(lambda x: 3 * _EXPM1(x), lambda x: 2 * x), _NEAR),
+        {"alpha": 1.5, "scale": 2.0}),
+    "gelu_tanh": Operator("gelu", _own("gelu_tanh"), {"approximate": "tanh"}),
+    "hardsigmoid": Operator("hardsigmoid", Function(_hard(1 / 6, 0.5), _LINE)),
+    "hardtanh": Operator("hardtanh", Function(held(-1, 1), Bound(0))),
+    "leaky_relu": Operator("leaky_relu", _LEAKY, {"negative_slope": 0.2}),
+    "log10": Operator("log10", Function(np.log10, Bound(3))),
+    "log2": Operator("log2", Function(np.log2, Bound(3))),
+    "pow": Operator("pow", ONNX["Pow"].function, {"exponent": 1.75}),
+    "relu6": Operator("relu6", Function(held(0, 6), Bound(0))),
+    "rsqrt": Operator("rsqrt", Function(lambda x: 1 / np.sqrt(x), Bound(3))),
+    "softplus_steep": Operator("softplus", Function(
+        lambda x: np.where(2 * x > 20, x, np.logaddexp(0, 2 * x) / 2), Bound(3, TINY)),
+        {"beta": 2.0}),
+}  # fmt: skip

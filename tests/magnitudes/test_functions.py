@@ -41,7 +41,8 @@ def functions() -> set[str]:
     }
 
 
-def _graph(kind: DType, size: int) -> Graph:
+def of_map(kind: DType, size: int) -> Graph:
+    """Every function of map, and the layers beside it."""
     tensors = {"x": Tensor("x", (size,), kind)}
     nodes = [Node("map", n, ("x",), (n,), {"fn": n}) for n in sorted(functions())]
     if kind is DType.FLOAT32:
@@ -55,7 +56,7 @@ def _graph(kind: DType, size: int) -> Graph:
 
 def _doors(kind: DType, x: Array) -> tuple[dict[str, Graph], dict[str, Function]]:
     """Graphs by door; of each output what it should be."""
-    graphs = {"map": _graph(kind, x.size)}
+    graphs = {"map": of_map(kind, x.size)}
     true = {f"map_{n}": FUNCTIONS[n.removeprefix("layer_")]
             for n in graphs["map"].outputs}  # fmt: skip
     onnx = {name: one for name, one in ONNX.items() if kind.value in types(one)}
@@ -113,7 +114,7 @@ def test_a_core_gives_the_bits_of_this_machine() -> None:
     x = np.unique(grid())[::41]
     x = np.concatenate([x, np.float32([0, -0.0, np.inf, -np.inf, np.nan])])
     on = device("cortex-m4")
-    model = Model("core.toml", _graph(DType.FLOAT32, x.size), "onnx", "0" * 64)
+    model = Model("core.toml", of_map(DType.FLOAT32, x.size), "onnx", "0" * 64)
     made = model.build(None, name="core", input="keep").host("llvm")(x=x)
     library = model.build(name="core", target="cortex-m4", input="keep")
     (found,) = run_program(on, program_of(on, library), [{"x": x}])

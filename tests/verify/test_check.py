@@ -213,7 +213,7 @@ def test_a_reference_that_does_not_fit(kind: str, file: str, text: str) -> None:
         reference(kind, file, graph())
 
 
-def _elu(scale: tuple[float, ...]) -> bytes:
+def elu(scale: tuple[float, ...]) -> bytes:
     kind = {"kind": "INT8", "scale": scale, "zero_point": (0,)} if scale else {}
     tensors = [FileTensor("x", (1, 4), **kind), FileTensor("y", (1, 4), **kind)]
     return write(tensors, [FileOperator("ELU", (0,), (1,))], [0], [1])
@@ -223,8 +223,8 @@ def test_what_litert_has_no_reference_kernel_for(tmp_path: Path) -> None:
     """Floats are its other kernels' matter, of integers those are a step off."""
     pytest.importorskip("ai_edge_litert")
     floats, bytes_ = tmp_path / "f.tflite", tmp_path / "i.tflite"
-    floats.write_bytes(_elu(()))
-    bytes_.write_bytes(_elu((0.25,)))
+    floats.write_bytes(elu(()))
+    bytes_.write_bytes(elu((0.25,)))
     for path, name in ((floats, " kernels"), (bytes_, "numpy")):
         known = reference("auto", path, load(path).graph)
         assert name in known.name
@@ -238,7 +238,7 @@ def test_what_litert_has_no_reference_kernel_for(tmp_path: Path) -> None:
 def test_how_far_other_kernels_of_litert_are(tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     path = tmp_path / "i.tflite"
-    path.write_bytes(_elu((0.25,)))
+    path.write_bytes(elu((0.25,)))
     made = load(path).graph
     x = {"x": np.asarray([[-9, 0, 3, 4]], np.int8)}
     [y] = (reference("numpy", path, made).run(x)[name] for name in made.outputs)
@@ -250,7 +250,7 @@ def test_how_far_other_kernels_of_litert_are(tmp_path: Path) -> None:
 def test_what_an_interpreter_says_is_told(tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     path = tmp_path / "f.tflite"
-    path.write_bytes(_elu(()))
+    path.write_bytes(elu(()))
     known = reference("litert", path, load(path).graph)
     with pytest.raises(BuildError, match="--ref litert cannot run it: "):
         known.run({"x": np.zeros((3, 3), np.float32)})
