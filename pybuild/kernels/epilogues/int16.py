@@ -120,7 +120,7 @@ _TIE = const(0.5, FLOAT64)
 REAL = Intrin(
     "crt_requant_real",
     (_SUM, _MULT, _LOW, _SHIFT),
-    _WHOLE + i32(_REST >= _TIE) - i32(_REST <= const(-0.5, FLOAT64)),
+    _WHOLE + i32(_REST >= _TIE) - i32(const(-0.5, FLOAT64) >= _REST),
     (
         (
             _REAL,
@@ -279,9 +279,7 @@ def _must_hold(
             raise BuildError(where, what, "a smaller bias")
 
 
-def _exact(
-    made: ConvParameters, rows: list[tuple[int, int, int]], most: int
-) -> bool:
+def _exact(made: ConvParameters, rows: list[tuple[int, int, int]], most: int) -> bool:
     """Whether `EXACT` rounds as float64 does in every channel."""
     if most >= 1 << _MOST_BITS:
         return False

@@ -14,7 +14,7 @@ from pybuild.frontends.tflite import load
 from pybuild.ir.graph import Graph, Quant
 from pybuild.ops.interpret import interpret
 from pybuild.passes import PassOptions, run
-from tests.frontends.tflite.xnnpack import (
+from tests.frontends.tflite.xnnpack.near import (
     EQUAL,
     OFF,
     OPERATORS,
@@ -26,7 +26,7 @@ from tests.graphs.mobile_net import mobile_net
 from tests.ops.tflite_writer import to_tflite
 
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
-PAGE = Path(__file__).parents[3] / "docs/integers.md"
+PAGE = Path(__file__).parents[4] / "docs/integers.md"
 _CHANCE = np.random.default_rng(4)
 
 
@@ -66,9 +66,7 @@ def _mobile_net(told: bool) -> bytes:
     graph = mobile_net(64)
     plain = {"clamp": (None, None), "pads": (0, 0, 0, 0), "strides": (1, 1)}
     plain |= {"dilations": (1, 1), "groups": 1}
-    nodes = tuple(
-        replace(node, attrs={**plain, **node.attrs}) for node in graph.nodes
-    )
+    nodes = tuple(replace(node, attrs={**plain, **node.attrs}) for node in graph.nodes)
     graph = replace(graph, nodes=nodes)
     return to_tflite(_with_scales(graph) if told else graph)
 
