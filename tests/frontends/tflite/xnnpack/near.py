@@ -1,8 +1,8 @@
 """`--rounding single` against LiteRT's default interpreter, which hands layers to
 XNNPACK: of each operator of int8 how many outputs differ, and by how many steps.
 
-python -m tests.frontends.tflite.xnnpack.near [OPERATOR...] measures what is in the table of
-docs/integers.md.
+python -m tests.frontends.tflite.xnnpack.near [OPERATOR...] measures what is in the
+table of docs/integers.md.
 """
 
 from __future__ import annotations
