@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops import act16
 from pybuild.ops.base.operator import (
@@ -38,6 +38,7 @@ from pybuild.ops.fixed_point.quant import (
 
 Float32s = npt.NDArray[np.float32]
 Float64s = npt.NDArray[np.float64]
+_MOST_256THS = 128 - 2.0**-8
 
 
 def unary_table(node: Node, graph: Graph) -> Array:
@@ -46,7 +47,7 @@ def unary_table(node: Node, graph: Graph) -> Array:
     For logistic, tanh, leaky_relu, clip, and quantize between byte types.
     Shapes  int8[256] (the output's type)
     Source  LiteRT LUTPopulate, LeakyRelu, ReluX, Requantize; "even": float64,
-            ties to even
+            ties to even; "single": XNNPACK's of leaky_relu and quantize
     """
     x, y = operand(node, graph, 0), graph.tensor(node.output)
     for tensor in (x, y):
@@ -74,14 +75,33 @@ def _table(
             return _looked_up(node, x, y, centred)
         case "leaky_relu":
             slope = ratio(node, x, y, float(node.attrs["alpha"]))
-            below = _scaled(centred, abs(slope), rule)
-            below = below if slope >= 0 else -below
-            above = _scaled(centred, ratio(node, x, y), rule)
+            scales = ratio(node, x, y), slope
+            if rule == "single":
+                above, below = _in_256ths(centred, *scales)
+            else:
+                above = _scaled(centred, scales[0], rule)
+                below = _scaled(centred, abs(slope), rule)
+                below = below if slope >= 0 else -below
             return np.where(centred >= 0, above, below)
+        case "quantize" if rule == "single":
+            return _in_256ths(centred, ratio(node, x, y))[0]
         case "quantize":
             return _scaled(centred, x.scale / y.scale, rule)
         case _:
             return _scaled(centred, ratio(node, x, y), rule)
+
+
+def _in_256ths(centred: npt.NDArray[np.int64], *scales: float) -> list[Ints]:
+    """Times each scale, of 8 bits after the point; ties up. Where one is too small or
+    too large for 16 bits of that, all round twice.
+
+    Source  XNNPACK qs8-vlrelu and qs8-vcvt; LiteRT's own kernels, where its delegate
+            refuses a scale
+    """
+    if not all(2.0**-8 <= abs(s) <= _MOST_256THS for s in scales):
+        made = [_scaled(centred, abs(s), "double") for s in scales]
+        return [m if s >= 0 else -m for m, s in zip(made, scales, strict=True)]
+    return [(centred * round(s * 256) + 128) >> 8 for s in scales]
 
 
 def _scaled(

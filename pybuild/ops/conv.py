@@ -122,6 +122,17 @@ def _scales(x: float, w: tuple[float, ...], y: float, rule: str) -> tuple[float,
 _integers = functools.lru_cache(_MOST)(multipliers)
 
 
+def sums_are_wide(node: Node, graph: Graph, made: ConvParameters) -> bool:
+    """Whether sums are int64: of int16, unless the bias is int32.
+
+    Source  LiteRT's dense layers scale a sum of int32 in float64, too
+    """
+    bias = optional(node, graph, 2)
+    narrow = bias is not None and bias.dtype is DType.INT32
+    whole = made.rounding == "double" or (made.rounding == "away" and narrow)
+    return operand(node, graph, 0).dtype is DType.INT16 and not whole
+
+
 def sum_reach(node: Node, graph: Graph, made: ConvParameters) -> Ints | None:
     """The greatest amount of any partial sum in int32, per output channel; None: the
     sums are int64, or the weights are not known.
@@ -130,7 +141,7 @@ def sum_reach(node: Node, graph: Graph, made: ConvParameters) -> Ints | None:
     """
     weights = graph.constants.get(node.inputs[1])
     x = operand(node, graph, 0).dtype
-    if weights is None or (x is DType.INT16 and made.rounding != "double"):
+    if weights is None or sums_are_wide(node, graph, made):
         return None
     bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
     rows = by_output(node, weights)
@@ -190,9 +201,9 @@ def still_channels(node: Node, graph: Graph, made: ConvParameters) -> Still | No
     if len(fixed) > 1:
         bias = graph.constants[fixed[1]].astype(np.int64)
     least, most = accumulator_bound(rows, None, made.x_zero, x)
-    wide = x is DType.INT16 and made.rounding != "double"
+    wide = sums_are_wide(node, graph, made)
     ends, sure = sum_ends(bias, (least, most), wide)
-    real = made.rounding == "even" or (made.rounding == "away" and wide)
+    real = made.rounding == "even" or (made.rounding == "away" and x is DType.INT16)
     if real:  # by the scale itself
         sure = sure & (np.abs(ends).max(0) * np.asarray(made.scales) < _INT32)
     else:

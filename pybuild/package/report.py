@@ -27,7 +27,7 @@ from pybuild.targets.target import Target
 REFERENCES = {
     "litert": "LiteRT reference kernels, bit for bit",
     "tflm": "TensorFlow Lite Micro: rounds twice everywhere",
-    "single": "one rounding everywhere, ties up; near XNNPACK, not equal",
+    "single": "one rounding where XNNPACK computes; near it, not equal",
     "onnx": "ONNX standard, ties to even",
 }
 FLOAT_REFERENCE = "float32, compared within a tolerance"

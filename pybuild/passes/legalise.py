@@ -55,12 +55,15 @@ def _micro(node: Node) -> Node:
 
 
 def rule_of(node: Node, graph: Graph, option: str) -> str:
-    """LiteRT's reference kernels round a dense layer once, by float.
+    """LiteRT's reference kernels round a dense layer once, by float. XNNPACK has no
+    clip and no prelu of integers, so that LiteRT's own kernels run, which round twice.
 
     int16 has one rule only, but in dense layers.
     """
     if option == "litert" and node.op == "dense":
         return "away"
+    if option == "single" and node.op in ("clip", "prelu"):
+        return "double"
     x, y = (graph.tensor(n).dtype for n in (node.inputs[0], node.output))
     if y is DType.INT16 and not x.is_float:
         weighted = node.op in ("conv2d", "depthwise_conv2d", "dense")

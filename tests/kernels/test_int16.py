@@ -73,7 +73,7 @@ PLANES = (
     ("depthwise_conv2d", (1, 4, 10, 8), (2, 2, 8), 3, 1),
 )
 RULES = ("wide", "double")
-LOUD, QUIET, GREAT = "loud", "quiet", "great"
+LOUD, QUIET, GREAT, FAR = "loud", "quiet", "great", "far"
 
 
 def _dense(weights: Array, bias: int, scale: float, y_scale: float = 1.0) -> Graph:
@@ -167,7 +167,8 @@ def test_pairs_of_products_are_the_cheapest_on_a_core_that_has_them() -> None:
 
 def layer(number: int, rule: str, kind: str) -> Case:
     """Loud: all weights at one end, so that sums are as great as they can be; quiet:
-    channels whose factor is far below the others'; great: scales that raise sums."""
+    channels whose factor is far below the others'; great: scales that raise sums; far:
+    biases of 41 bits."""
     op, x, w, stride, dilation = (*LAYERS, *ROWS, *PLANES)[number]
     chance = np.random.default_rng((16, number, len(rule)))
     axis = 2 if op == "depthwise_conv2d" else 0
@@ -188,6 +189,9 @@ def layer(number: int, rule: str, kind: str) -> Case:
         weights = np.clip(weights, -1, 1)
         scales[::2] = chance.uniform(0.3, 4.0, scales[::2].shape)
         bias //= 10_000
+    if kind == FAR:
+        scales = 2.0**-26 * chance.uniform(0.3, 1.0, outs)
+        bias = (bias << 22) + 1
     inputs = (
         tensor(x, DType.INT16, 1.0),
         (w, INT8, Quant(tuple(np.float32(scales).tolist()), (0,) * outs, axis)),
@@ -217,7 +221,7 @@ def _cases() -> Iterator[Case]:
     for number, (op, *_) in enumerate((*LAYERS, *ROWS, *PLANES)):
         rules = ("wide", "away") if op == "dense" else ("wide",)
         for rule in rules:
-            for kind in (LOUD, QUIET, GREAT, ""):
+            for kind in (LOUD, QUIET, GREAT, FAR, ""):
                 yield layer(number, rule, kind)
     for number in (0, 3, 11, 12):
         yield layer(number, "double", QUIET)
@@ -231,9 +235,9 @@ def _jobs() -> list[tuple[str, Job]]:
 def test_forms() -> None:
     """Each form of an end, and of sums, is among what the next tests run."""
     names = " ".join(name for name, _ in _jobs())
-    forms = ("_high", "_shifted", "_parts", "_wide", "_exact", "_double", "_s64")
+    forms = ("_high", "_shifted", "_parts", "_wide", "_exact", "_real", "_double")
     planes = ("_6and1_", "_3and1_", "_of1", "_of6", "_of7", "_four", "_again", "_held")
-    for form in (*forms, *planes, "_planes_3rows_left1_right1_odd"):
+    for form in (*forms, "_s64", *planes, "_planes_3rows_left1_right1_odd"):
         assert form in names, form
 
 

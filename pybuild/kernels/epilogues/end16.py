@@ -30,7 +30,7 @@ from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.base.intrin import MULHI_ADD, SATURATE16
 from pybuild.kernels.epilogues.exact_end import Sum
 from pybuild.kernels.epilogues.int8 import Finish, Int8Finish
-from pybuild.kernels.epilogues.int16 import EXACT, HIGH, WIDE, Finish16
+from pybuild.kernels.epilogues.int16 import EXACT, HIGH, REAL, WIDE, Finish16
 from pybuild.kernels.epilogues.requantise import DOUBLE
 from pybuild.records import dataclass
 
@@ -41,6 +41,7 @@ _GIVEN = {
     "parts": ("256 * factor + shift",),
     "wide": ("factor", "shift"),
     "exact": ("factor", "shift", "lower part of the factor"),
+    "real": ("factor", "shift", "lower part of the factor"),
     "double": ("factor", "shift", "shift before it"),
 }
 _BITS = 15  # of the factors of LiteRT's rule
@@ -147,7 +148,7 @@ def _columns(
     finish: Finish16, long: bool, mulhi: bool
 ) -> tuple[str, list[tuple[int, ...]]]:
     if finish.rests:
-        return "exact", [finish.multipliers, finish.shifts, finish.rests]
+        return finish.by_parts, [finish.multipliers, finish.shifts, finish.rests]
     whole = not finish.shifts
     ways = _normal(finish)
     if not whole and (long or min(s for _, s in ways) < _LEAST):
@@ -273,4 +274,6 @@ class Bound16:
                 return WIDE(total, factor, shift)
             case "exact":
                 return EXACT(total, factor, more[0], shift)
+            case "real":
+                return REAL(total, factor, more[0], shift)
         return DOUBLE(i32(acc) * (const(1) << more[0]), factor, shift)

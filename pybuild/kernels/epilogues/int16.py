@@ -5,6 +5,7 @@ Its rules: that of the reference kernels for int64 sums, and of float64 in dense
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from pybuild.dtype import Ints
 from pybuild.errors import BuildError
 from pybuild.ir.loop import (
+    FLOAT64,
     INT8,
     INT16,
     INT32,
@@ -33,12 +35,15 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.ops.conv import ConvParameters
+from pybuild.ops.fixed_point.quant import first_reaching
 from pybuild.records import dataclass
 
 # bits of the lower of two parts of a multiplier of 53 bits
 PART = 26
 # sums of more bits would overflow with the upper part
 _MOST_BITS = 35
+# half of what int64 has, so that a bound of a sum does not wrap
+MOST_SUM = 1 << 62
 
 _SUM, _MULT, _SHIFT = Var("sum", INT64), Var("multiplier", INT32), Var("shift", INT32)
 _SUM32 = Var("sum", INT32)
@@ -108,6 +113,26 @@ EXACT = Intrin(
     ),
     doc="round(sum * scale), the scale in two parts: 53 bits in all.",
 )
+_REAL, _WHOLE = Var("real", FLOAT64), Var("whole", INT32)
+_REST = _REAL - cast(_WHOLE, FLOAT64)
+_TIE = const(0.5, FLOAT64)
+# the same of any sum, and where a product that is next to a tie is rounded to it
+REAL = Intrin(
+    "crt_requant_real",
+    (_SUM, _MULT, _LOW, _SHIFT),
+    _WHOLE + i32(_REST >= _TIE) - i32(const(-0.5, FLOAT64) >= _REST),
+    (
+        (
+            _REAL,
+            cast(_SUM, FLOAT64)
+            * cast((i64(_MULT) << const(PART, INT64)) + i64(_LOW), FLOAT64)
+            / const(float(1 << PART), FLOAT64)
+            / cast(const(1, INT64) << i64(_SHIFT), FLOAT64),
+        ),
+        (_WHOLE, cast(_REAL, INT32)),
+    ),
+    doc="round(sum * scale) in float64, the 53 bits of the scale in two parts.",
+)
 
 
 @dataclass(frozen=True)
@@ -117,6 +142,7 @@ class Finish16:
     multipliers, rests  of each output channel, or of all
     shifts              bits to the right, at least 1
     rests empty: `WIDE`; shifts too: `HIGH`
+    real                `REAL`, not `EXACT`
     """
 
     multipliers: tuple[int, ...]
@@ -124,12 +150,18 @@ class Finish16:
     shifts: tuple[int, ...]
     low: int
     high: int
+    real: bool = False
 
     @property
     def key(self) -> str:
         kind = "channel" if len(self.multipliers) > 1 else "tensor"
-        form = "high" if not self.shifts else "exact" if self.rests else "wide"
+        form = "high" if not self.shifts else self.by_parts if self.rests else "wide"
         return f"{kind}_{form}"
+
+    @property
+    def by_parts(self) -> str:
+        """The rule of a multiplier in two parts."""
+        return "real" if self.real else "exact"
 
     @property
     def words(self) -> str:
@@ -145,6 +177,8 @@ class Finish16:
             form = "one 64-bit product, rounded once"
         if self.rests:
             form = "two 64-bit products, a multiplier of 53 bits, rounded once"
+        if self.real:
+            form = "a product of float64, rounded"
         return f"requantises by {form}"
 
     def tables(self) -> tuple[Packed, ...]:
@@ -169,7 +203,7 @@ class Finish16:
         rests = k.row("rests", at + 2, INT32) if self.rests else None
         low, high = k.arg("low", self.low), k.arg("high", self.high)
         one = len(self.multipliers) == 1
-        return _Bound(multipliers, shifts, rests, low, high, one)
+        return _Bound(multipliers, shifts, rests, low, high, one, self.real)
 
 
 @dataclass(frozen=True)
@@ -180,6 +214,7 @@ class _Bound:
     low: Expr
     high: Expr
     one: bool
+    real: bool
 
     def apply(self, acc: Expr, channel: Operand) -> Expr:
         at: Operand = 0 if self.one else channel
@@ -190,7 +225,8 @@ class _Bound:
             whole = WIDE(i64(acc), multiplier, i32(load(self.shifts, at)))
         else:
             shift = i32(load(self.shifts, at))
-            whole = EXACT(i64(acc), multiplier, load(self.rests, at), shift)
+            rule = REAL if self.real else EXACT
+            whole = rule(i64(acc), multiplier, load(self.rests, at), shift)
         return cast(minimum(maximum(whole, self.low), self.high), INT16)
 
 
@@ -198,26 +234,73 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
     """The epilogue of a layer by the rules "wide" and "away".
 
     reach   greatest absolute sum of each output channel
-    Errors  BuildError, naming `where`, where a scaled sum could leave int32
+    Errors  BuildError, naming `where` and the channel, where a scaled sum could leave
+            int32, or what is on the way there int64
     """
-    most = float(reach.max(initial=0))
-    scaled = reach * np.asarray(made.scales)
-    if scaled.max(initial=0) >= 2.0**31 or most >= 2.0**_MOST_BITS:
-        what = "the scales of inputs and output are too far apart for 32 bits"
-        raise BuildError(where, what, "calibrate the output of this layer")
-    if made.rounding == "wide":
-        pairs = list(zip(made.multipliers, made.shifts, strict=True))
-        rows = [(m if s > -47 else 0, 0, min(15 - s, 62)) for m, s in pairs]
+    is_wide = made.rounding == "wide"
+    if is_wide:
+        pairs = zip(made.multipliers, made.shifts, strict=True)
+        rows = [(m, 0, min(15 - s, 62)) for m, s in pairs]
     else:
         rows = [_parts(scale) for scale in made.scales]
+    _must_hold(made, rows, reach, where)
+    most = int(reach.max(initial=0))
+    real = not is_wide and not _exact(made, rows, most)
     rows = rows[:1] if len(set(rows)) == 1 else rows
     multipliers, rests, shifts = (tuple(c) for c in zip(*rows, strict=True))
-    if made.rounding == "wide":
+    if is_wide:
         rests = ()
-        if most < 2.0**31 and all(17 <= s <= 32 for s in shifts):
-            pairs = list(zip(multipliers, shifts, strict=True))
+        if most < 1 << 31 and all(17 <= s <= 32 for s in shifts):
+            pairs = zip(multipliers, shifts, strict=True)
             multipliers, shifts = tuple(m << (32 - s) for m, s in pairs), ()
-    return Finish16(multipliers, rests, shifts, made.low, made.high)
+    return Finish16(multipliers, rests, shifts, made.low, made.high, real)
+
+
+def _must_hold(
+    made: ConvParameters, rows: list[tuple[int, int, int]], reach: Ints, where: str
+) -> None:
+    """Errors  BuildError that names the first channel that could overflow"""
+    count = max(len(reach), len(rows))
+    sums = np.broadcast_to(reach, count).tolist()
+    scales = np.broadcast_to(np.asarray(made.scales), count).tolist()
+    every = rows * (count // len(rows))
+    for channel, (most, scale, row) in enumerate(zip(sums, scales, every, strict=True)):
+        multiplier, _, shift = row
+        if most >= MOST_SUM:
+            what = f"the 64-bit sum of output channel {channel} could overflow"
+            raise BuildError(where, what, "a smaller bias")
+        if multiplier and (shift < 1 or most * scale >= 2.0**31):
+            what = f"the scales of inputs and output channel {channel} are too far "
+            what += "apart for 32 bits"
+            raise BuildError(where, what, "calibrate the output of this layer")
+        half = 1 << max(shift - 1, 0)
+        if made.rounding == "wide" and most * multiplier + half >= 1 << 63:
+            what = f"the scaled sum of output channel {channel} could leave 64 bits"
+            raise BuildError(where, what, "a smaller bias")
+
+
+def _exact(made: ConvParameters, rows: list[tuple[int, int, int]], most: int) -> bool:
+    """Whether `EXACT` rounds as float64 does in every channel."""
+    if most >= 1 << _MOST_BITS:
+        return False
+    pairs = dict(zip(made.scales, rows, strict=True))
+    return all(_steps_of_float64(scale, row, most) for scale, row in pairs.items())
+
+
+@functools.lru_cache(1 << 12)
+def _steps_of_float64(scale: float, row: tuple[int, int, int], most: int) -> bool:
+    """Whether each result within int16 begins at the sum where that of float64 does."""
+    multiplier, rest, shift = row
+    if not multiplier:
+        return True
+    steps = np.arange(1, min(1 << 15, int(most * scale + 0.5)) + 1)
+    first = first_reaching(scale, steps)
+
+    def scaled(sums: Ints) -> Ints:
+        whole = sums * multiplier + ((sums * rest) >> PART)
+        return (whole + (1 << (shift - 1))) >> shift
+
+    return bool(((scaled(first) >= steps) & (scaled(first - 1) < steps)).all())
 
 
 def _parts(scale: float) -> tuple[int, int, int]:

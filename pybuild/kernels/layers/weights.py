@@ -9,7 +9,7 @@ from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import RowAccess
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, int8_finish
-from pybuild.kernels.epilogues.int16 import finish16
+from pybuild.kernels.epilogues.int16 import MOST_SUM, finish16
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.fixed_point.quant import accumulator_bound, sums_by_sign
@@ -156,7 +156,8 @@ def _epilogue16(
     """
     if not fixed(node, graph):
         kernels = np.full(kernels.shape, -128, np.int8)
-    least, most = accumulator_bound(kernels, bias, 0, DType.INT16)
+    held = np.clip(bias, 1 - MOST_SUM, MOST_SUM)  # beyond it is refused
+    least, most = accumulator_bound(kernels, held, 0, DType.INT16)
     reach = np.maximum(-least, most)
     if not fixed(node, graph):
         reach = reach + _MOST

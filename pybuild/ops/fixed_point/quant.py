@@ -221,7 +221,7 @@ def away_multiplier(scale: float) -> tuple[int, int]:
     if nearest == 0:
         return nearest, shift
     results = np.arange(1, 257)
-    first = _first_reaching(scale, results)
+    first = first_reaching(scale, results)
     first, results = first[first < _Q31], results[first < _Q31]
 
     def wrong(multiplier: int) -> int:
@@ -233,7 +233,7 @@ def away_multiplier(scale: float) -> tuple[int, int]:
     return min((m for m in candidates if 0 < m < _Q31), key=wrong), shift
 
 
-def _first_reaching(scale: float, results: Ints) -> Ints:
+def first_reaching(scale: float, results: Ints) -> Ints:
     """The least accumulator that float64 rounds to at least each result."""
     guess = np.ceil((results - 0.5) / scale)
     found = guess + 2

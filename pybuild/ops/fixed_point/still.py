@@ -58,4 +58,5 @@ def fits(
     bits = 15 if rounding == "wide" else 31
     scaled = most * np.ldexp(np.asarray(multipliers, np.float64),
                              np.asarray(shifts) - bits)  # fmt: skip
-    return np.asarray((most < _WIDE) & (scaled < 2.0**31))
+    right = bits - np.asarray(shifts) > 0  # none shifts to the left
+    return np.asarray((most < _WIDE) & (scaled < 2.0**31) & right)
