@@ -155,24 +155,59 @@ def _one_type(node: Node, graph: Graph) -> DType:
     return a.dtype
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Of one pair of matrices: a[rows, depth] by b[depth, columns], of which
+    `transposed` holds b[columns, depth].
+    """
+
+    rows: int
+    depth: int
+    columns: int
+    transposed: bool
+
+    @property
+    def each(self) -> tuple[int, int, int]:
+        """Elements of y, a and b."""
+        return (
+            self.rows * self.columns, self.rows * self.depth, self.depth * self.columns
+        )  # fmt: skip
+
+
+def sizes_of(node: Node, graph: Graph) -> Sizes:
+    """Of a matmul; the operands have two axes or more."""
+    a, b = operand(node, graph, 0), operand(node, graph, 1)
+    transposed = bool(node.attrs.get("transpose_b"))
+    columns = b.shape[-2 if transposed else -1]
+    return Sizes(a.shape[-2], a.shape[-1], columns, transposed)
+
+
 def infer_matmul(node: Node, graph: Graph) -> Types:
-    """Shapes  a[A.., M, K]  b[B.., K, N]  y[A and B broadcast.., M, N]"""
+    """attrs transpose_b.
+
+    Shapes  a[A.., M, K]  b[B.., K, N], with transpose_b [B.., N, K]
+            y[A and B broadcast.., M, N]
+    """
     a, b = operand(node, graph, 0), operand(node, graph, 1)
     dtype = _one_type(node, graph)
     text = f"{list(a.shape)} cannot be multiplied by {list(b.shape)}"
-    if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
+    rows = -1 if node.attrs.get("transpose_b") else -2
+    if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[rows]:
         raise invalid(node, graph, text, _ROWS)
     try:
         outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise invalid(node, graph, text, _ROWS) from None
     product_of(node, graph)
-    return (((*outer, a.shape[-2], b.shape[-1]), dtype),)
+    sizes = sizes_of(node, graph)
+    return (((*outer, sizes.rows, sizes.columns), dtype),)
 
 
 def matmul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning."""
     a, b = value(values, 0), value(values, 1)
+    if node.attrs.get("transpose_b"):
+        b = b.swapaxes(-1, -2)
     made = product_of(node, graph)
     if isinstance(made, WideProduct):
         sums = np.matmul(a.astype(np.int64), b.astype(np.int64))

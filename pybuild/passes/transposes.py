@@ -240,6 +240,26 @@ def _mean(views: Views, node: Node) -> bool:
     return _on_base(views, made, (view.base,), perm)
 
 
+def _matmul(views: Views, node: Node) -> bool:
+    """A second operand whose columns lie in rows is read as it lies."""
+    view = views.of(node.inputs[1])
+    *outer, row, column = view.perm
+    if view.shape is not None or row != len(view.perm) - 1:
+        return False
+    turned = View(view.base, (*outer, column, row))
+    b = (
+        view.base
+        if turned.plain
+        else views.compute(turned, views.fresh(node.inputs[1]))
+    )
+    attrs = {k: v for k, v in node.attrs.items() if k != "transpose_b"}
+    if "transpose_b" not in node.attrs:
+        attrs["transpose_b"] = True
+    a = views.read(node.inputs[0])
+    views.edit.nodes.append(replace(node, inputs=(a, b), attrs=attrs))
+    return True
+
+
 def _dense(views: Views, node: Node) -> bool:
     """A dense layer on a flattened view: its weights in the order of the base."""
     edit = views.edit
@@ -299,6 +319,7 @@ _RULES: dict[str, Sweep] = {
     "gather": _gather,
     "map": _map,
     "mean": _mean,
+    "matmul": _matmul,
     "dense": _dense,
 }
 

@@ -46,6 +46,11 @@ def cases() -> dict[str, Case]:
             for count in (7, 48):
                 name = f"norm_{dtype.value}_{count}_{'centred' * centred}_"
                 found[name] = computed_norm(dtype, (3, 4, count), centred)
+    for dtype in (INT8, INT16, FLOAT32):
+        found[f"product_{dtype.value}_transposed_"] = computed_product(
+            dtype, (5, 17, 7), 2, transposed=True
+        )
+    found["product_float32_"] = computed_product(FLOAT32, (5, 17, 7), 2)
     for rule in ("double", "even"):
         x, y = tensor((2, 32), FLOAT32), tensor((), INT16, 3e-4)
         found[f"quantize_{rule}_"] = case("quantize", (x,), y, rounding=rule)

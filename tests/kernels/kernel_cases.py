@@ -116,17 +116,22 @@ def weighted_case(
 
 
 def computed_product(
-    dtype: DType, sizes: tuple[int, int, int], count: int = 1, scale: float = 0.0
-) -> Case:
+    dtype: DType, sizes: tuple[int, int, int], count: int = 1, scale: float = 0.0,
+    *, transposed: bool = False,
+) -> Case:  # fmt: skip
     """So many matmuls of two computed tensors; sizes: rows, products of a sum, columns;
-    scale: of y, else one that its sums fill."""
+    scale: of y, else one that its sums fill; transposed: b is [columns, products]."""
     (rows, depth, columns), whole = sizes, dtype is INT8
     steps = (0.02, 0.03) if whole else (2e-4, 3e-4)
     a = tensor((count, rows, depth), dtype, steps[0], 3 if whole else 0)
-    b = tensor((count, depth, columns), dtype, steps[1], -7 if whole else 0)
+    right = (columns, depth) if transposed else (depth, columns)
+    b = tensor((count, *right), dtype, steps[1], -7 if whole else 0)
+    attrs: dict[str, Any] = {"transpose_b": True} if transposed else {}
+    if dtype is FLOAT32:
+        return case("matmul", (a, b), tensor((), FLOAT32), **attrs)
     reach = 0.6 * dtype.high * depth**0.5
     y = tensor((), dtype, scale or steps[0] * steps[1] * reach, -9 if whole else 0)
-    return case("matmul", (a, b), y, rounding="even" if whole else "wide")
+    return case("matmul", (a, b), y, rounding="even" if whole else "wide", **attrs)
 
 
 def computed_norm(dtype: DType, shape: Sequence[int], centred: bool = True) -> Case:

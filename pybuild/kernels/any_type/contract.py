@@ -12,6 +12,7 @@ from pybuild.kernels.any_type.map import Axis, form, join, nest
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.ops.contract import sizes_of
 from pybuild.targets.target import Target
 
 _COST = 6
@@ -25,27 +26,24 @@ def _sum_type(dtype: DType) -> DType:
 def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for matmul of what is not quantised."""
     a, b = (graph.tensor(n) for n in node.inputs)
-    y = graph.tensor(node.output)
-    rows, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    outer = scaled(
-        join(y.shape[:-2], [a.shape[:-2], b.shape[:-2]]),
-        (rows * columns, rows * depth, depth * columns),
-    )
+    y, sizes = graph.tensor(node.output), sizes_of(node, graph)
+    outer = scaled(join(y.shape[:-2], [a.shape[:-2], b.shape[:-2]]), sizes.each)
     operands = whole_operands(node, graph)
     kind = _sum_type(y.dtype)
     doc = told(
         f"y = a @ b of each pair of matrices, {y.dtype.value}",
-        "row by row, column by column, one sum at a time; b is read down its columns",
+        "row by row, column by column, one sum at a time; b is read "
+        + ("along its rows" if sizes.transposed else "down its columns"),
     )
-    k = Builder(f"matmul_{short(y.dtype)}_{form(outer)}", doc)
+    mark = "_transposed" * sizes.transposed
+    k = Builder(f"matmul_{short(y.dtype)}{mark}_{form(outer)}", doc)
     pointers = [
         k.row("y", 0, memory(y.dtype), writable=True),
         k.row("a", operands.numbers[0], memory(a.dtype)),
         k.row("b", operands.numbers[1], memory(b.dtype)),
     ]
-    m, n, inner = (
-        k.arg(w, s) for w, s in zip("mnk", (rows, columns, depth), strict=True)
-    )
+    each = (sizes.rows, sizes.columns, sizes.depth)
+    m, n, inner = (k.arg(w, s) for w, s in zip("mnk", each, strict=True))
 
     def body(at: Sequence[Expr], index: Sequence[Expr]) -> None:
         to, left, right = (
@@ -56,12 +54,13 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             total = k.let("total", const(0, kind))
             with k.loop("d", inner) as d:
                 x = cast(read(left, r * inner + d, a.dtype), kind)
-                w = cast(read(right, d * n + c, b.dtype), kind)
+                place = c * inner + d if sizes.transposed else d * n + c
+                w = cast(read(right, place, b.dtype), kind)
                 k.assign(total, total + x * w)
             write(k, to, r * n + c, cast(total, computed(y.dtype)), y.dtype)
 
     nest(k, outer, pointers, body)
-    return [offer(k, operands, cost=_COST * y.size * depth)]
+    return [offer(k, operands, cost=_COST * y.size * sizes.depth)]
 
 
 def scaled(axes: Sequence[Axis], units: tuple[int, ...]) -> tuple[Axis, ...]:

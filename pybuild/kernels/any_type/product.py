@@ -21,6 +21,7 @@ from pybuild.kernels.any_type.map import form, join, nest
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, whole_operands
+from pybuild.ops.contract import sizes_of
 
 
 class Product(ABC):
@@ -45,17 +46,19 @@ class Product(ABC):
     def __init__(self, node: Node, graph: Graph) -> None:
         a, b = (graph.tensor(n) for n in node.inputs)
         y = graph.tensor(node.output)
-        self.rows, self.depth, self.columns = a.shape[-2], a.shape[-1], b.shape[-1]
+        sizes = sizes_of(node, graph)
+        self.rows, self.depth, self.columns = sizes.rows, sizes.depth, sizes.columns
+        self.transposed = sizes.transposed
         self.macs = y.size * self.depth
         self.tile = min(self.tile[0], self.rows), min(self.tile[1], self.columns)
-        sizes = (
-            self.rows * self.columns, self.rows * self.depth, self.depth * self.columns
-        )  # fmt: skip
         joined = join(y.shape[:-2], [a.shape[:-2], b.shape[:-2]])
-        self.outer = scaled(joined, sizes)
+        self.outer = scaled(joined, sizes.each)
         self.operands = whole_operands(node, graph)
+        which = (
+            "rows of b, its columns transposed," if self.transposed else "columns of b"
+        )
         order = (
-            "columns of b are turned into scratch; "
+            f"{which} are turned into scratch; "
             f"{_some(self.tile[0], 'row')} by {_some(self.tile[1], 'column')} at a "
             f"time, {self.doc}"
         )
@@ -63,6 +66,7 @@ class Product(ABC):
         self.name += f"_{self.tile[0]}x{self.tile[1]}"
         self.name += "_over" * (self.rows % self.tile[0] > 0)
         self.name += "_last" * (self.columns % self.tile[1] > 0)
+        self.name += "_transposed" * self.transposed
         self.k = Builder(f"{self.name}_{form(self.outer)}", words)
 
     @property
@@ -109,7 +113,7 @@ class Product(ABC):
                 turned = k.let("turned", offset(self.space, at_))
             self._turn(right, turned)
             with k.loop("r", self.m, 0, self.tile[0]) as r:
-                row = self._first(k, r, self.m, self.rows, self.tile[0])
+                row = first_of_block(k, r, self.m, self.rows, self.tile[0])
                 self._of_rows(row, left, to, turned)
 
         nest(k, self.outer, pointers, body)
@@ -117,26 +121,21 @@ class Product(ABC):
         found = offer(k, operands, tables=tables, cost=cost)
         return replace(found, scratch=self.scratch)
 
-    def _first(
-        self, k: Builder, at: Expr, count: Expr, known: int, together: int
-    ) -> Expr:
-        """Where a block begins."""
-        if known % together == 0:
-            return at
-        return k.let("first", minimum(at, count - together))
-
     def _turn(self, right: Expr, turned: Expr) -> None:
         """The columns of each block, one value of each after the other."""
         k, count = self.k, self.tile[1]
         to = k.let("block", turned)
         with k.loop("c", self.n, 0, count) as c:
-            first = self._first(k, c, self.n, self.columns, count)
+            first = first_of_block(k, c, self.n, self.columns, count)
             totals = [k.let("total", const(0)) for _ in range(count)]
             self.clear(to)
             with self._lanes() as (d, place):
-                at = k.let("at", offset(right, d * self.n + first))
+                begin, step = d * self.n + first, const(1)
+                if self.transposed:
+                    begin, step = first * self.inner + d, self.inner
+                at = k.let("at", offset(right, begin))
                 for i, total in enumerate(totals):
-                    value = self.turn(load(at, i), total)
+                    value = self.turn(load(at, i * step), total)
                     k.store(to, place + i * self.beside, value)
             self.turned_all(first, totals)
             k.assign(to, offset(to, self.step * count))
@@ -177,7 +176,7 @@ class Product(ABC):
             known = {p.name: p for p in params}
             w = k.let("at", known["w"])
             with k.loop("c", known["n"], 0, count, rolled=True) as c:
-                first = self._first(k, c, known["n"], self.columns, count)
+                first = first_of_block(k, c, known["n"], self.columns, count)
                 sums = self.sums(known, w)
                 for i in range(rows):
                     y = k.let("out", offset(known[f"y{i}"], first))
@@ -285,6 +284,15 @@ class Turns(Product):
     @abstractmethod
     def add(self, sums: Sequence[Var], rows: Sequence[Expr], d: Expr, w: Expr) -> None:
         """Four products of each row by each column."""
+
+
+def first_of_block(
+    k: Builder, at: Expr, count: Expr, known: int, together: int
+) -> Expr:
+    """Where a block begins: the last one ends with the rows or columns."""
+    if known % together == 0:
+        return at
+    return k.let("first", minimum(at, count - together))
 
 
 def _some(count: int, what: str) -> str:

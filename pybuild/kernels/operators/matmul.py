@@ -1,10 +1,11 @@
-"""Which kernels serve matmul: any type's, and those of two computed
-tensors of int8 or int16."""
+"""Which kernels serve matmul: any type's, and those of two computed tensors of
+float32, int8 or int16."""
 
 from __future__ import annotations
 
 from pybuild.ir.graph import Graph, Node
-from pybuild.kernels.any_type import contract, product8, product16
+from pybuild.ir.loop import FLOAT32
+from pybuild.kernels.any_type import contract, float_product, product8, product16
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.dsp import product8 as dsp8
 from pybuild.kernels.dsp import product16 as dsp16
@@ -18,6 +19,8 @@ from pybuild.targets.target import Target
 def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for a matmul node."""
     made = product_of(node, graph)
+    if made is None and graph.tensor(node.output).dtype is FLOAT32:
+        return float_product.matmul(node, graph, target)
     if made is None:
         return contract.matmul(node, graph, target)
     if isinstance(made, WideProduct):

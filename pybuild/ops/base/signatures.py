@@ -173,7 +173,7 @@ SIGNATURES: dict[str, Signature] = {
     "suppress": Signature(
         2, 2, {"count": _COUNT, "score": _NUMBER, "overlap": _NUMBER}
     ),
-    "matmul": Signature(2, 2),
+    "matmul": Signature(2, 2, {}, {"transpose_b": _FLAG}),
     "norm": Signature(1, 3, {"epsilon": _NUMBER, "centred": _FLAG}, packed=_WEIGHTS),
     "conv": Signature(
         2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}
