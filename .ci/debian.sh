@@ -17,7 +17,7 @@ inside() {
 }
 
 leave() {
-    for place in dev/shm dev proc; do
+    for place in dev/pts dev/shm dev proc; do
         ! mountpoint -q "$folder/$place" || umount "$folder/$place"
     done
 }
@@ -35,5 +35,6 @@ trap leave EXIT
 mount --bind /proc "$folder/proc"
 mount --bind /dev "$folder/dev"
 mount --bind /dev/shm "$folder/dev/shm"
+mount --bind /dev/pts "$folder/dev/pts"
 inside update-ca-certificates >/dev/null
 inside './dev demo && ./dev test'

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pytest
 
 import pybuild
@@ -46,11 +47,15 @@ def cases() -> dict[str, Case]:
             for count in (7, 48):
                 name = f"norm_{dtype.value}_{count}_{'centred' * centred}_"
                 found[name] = computed_norm(dtype, (3, 4, count), centred)
-    for dtype in (INT8, INT16, FLOAT32):
+    for dtype, depth in ((INT8, 17), (INT16, 9), (FLOAT32, 5)):
         found[f"product_{dtype.value}_transposed_"] = computed_product(
-            dtype, (5, 17, 7), 2, transposed=True
+            dtype, (5, depth, 6), transposed=True
         )
-    found["product_float32_"] = computed_product(FLOAT32, (5, 17, 7), 2)
+    found["product_float32_"] = computed_product(FLOAT32, (5, 5, 6))
+    for name in found:
+        if "float32" in name:  # sums of whole numbers are the same in any order
+            for array in found[name].arrays.values():
+                np.rint(array, out=array)
     for rule in ("double", "even"):
         x, y = tensor((2, 32), FLOAT32), tensor((), INT16, 3e-4)
         found[f"quantize_{rule}_"] = case("quantize", (x,), y, rounding=rule)

@@ -30,6 +30,7 @@
 #include "crt/timing.h"
 #include "crt/types.h"
 #include "crt/unpack.h"
+#include "crt/gathers.h"
 #include "crt/lanes.h"
 #include "crt/vector.h"
 #include "crt/verify.h"

@@ -138,26 +138,30 @@ def _file(name: str, quant: tuple[float, int], data: Any = None) -> FileTensor:
     return FileTensor(name, shape, "INT8", held, (quant[0],), (quant[1],))
 
 
-# of each the tensors, and operators: code, inputs, output, options; 0 is x, the last y
+def _op(code: str, reads: tuple[int, ...], y: int, **options: int) -> FileOperator:
+    table = {"ADD": "AddOptions", "MUL": "MulOptions"}.get(code, "")
+    return FileOperator(code, reads, (y,), table, options)
+
+
+# of each the tensors, and operators; 0 is x, the last y
 TFLITE: dict[str, tuple[list[FileTensor], list[FileOperator]]] = {
     "silu": (
         [_file("x", X), _file("s", SHARE), _file("y", Y)],
-        [FileOperator("LOGISTIC", (0,), (1,)), FileOperator("MUL", (0, 1), (2,), "MulOptions")],
+        [_op("LOGISTIC", (0,), 1), _op("MUL", (0, 1), 2)],
     ),
     "hard swish and more": (
         [_file("x", X), _file("h", Y), _file("y", (0.06, -64))],
-        [FileOperator("HARD_SWISH", (0,), (1,)), FileOperator("ADD", (1, 0), (2,), "AddOptions")],
+        [_op("HARD_SWISH", (0,), 1), _op("ADD", (1, 0), 2)],
     ),
     "relu6": (
         [_file("x", X), _file("3", (0.025, 0), 120), _file("a", (6 / 255, -128)),
          _file("m", (0.1, -90)), _file("6th", (1 / 762, 0), 127), _file("y", Y)],
-        [FileOperator("ADD", (0, 1), (2,), "AddOptions", {"FusedActivationFunction": 3}),
-         FileOperator("MUL", (0, 2), (3,), "MulOptions"),
-         FileOperator("MUL", (3, 4), (5,), "MulOptions")],
+        [_op("ADD", (0, 1), 2, FusedActivationFunction=3), _op("MUL", (0, 2), 3),
+         _op("MUL", (3, 4), 5)],
     ),
     "again": (
         [_file("x", X), _file("a", (0.06, 1)), _file("y", Y)],
-        [FileOperator("QUANTIZE", (0,), (1,)), FileOperator("QUANTIZE", (1,), (2,))],
+        [_op("QUANTIZE", (0,), 1), _op("QUANTIZE", (1,), 2)],
     ),
 }  # fmt: skip
 

@@ -3,13 +3,21 @@
 #include <stdint.h>
 
 #define UART(offset) (*(volatile uint32_t *)(BOARD_UART + (offset)))
-enum { TXDATA = 0x00, RXDATA = 0x04, TXCTRL = 0x08, RXCTRL = 0x0C, DIV = 0x18 };
+enum {
+    TXDATA = 0x00,
+    RXDATA = 0x04,
+    TXCTRL = 0x08,
+    RXCTRL = 0x0C,
+    IP = 0x14,
+    DIV = 0x18
+};
 #define BUSY 0x80000000u /* TXDATA: full; RXDATA: empty */
+#define SENT 1u          /* IP: fewer than one byte waits, as TXCTRL asks */
 
 static void uart_init(void)
 {
     UART(DIV) = BOARD_HZ / 115200u - 1u;
-    UART(TXCTRL) = 1;
+    UART(TXCTRL) = 1u << 16 | 1u;
     UART(RXCTRL) = 1;
 }
 
@@ -18,6 +26,8 @@ static void uart_put(uint8_t byte)
     while (UART(TXDATA) & BUSY) {
     }
     UART(TXDATA) = byte;
+    while (!(UART(IP) & SENT)) { /* a program that ends loses what waits */
+    }
 }
 
 static int uart_get(void)

@@ -6,17 +6,23 @@ assembly, for which llvmlite has no assembler; an empty string needs none.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from pybuild.ir.loop import (
     INT32,
     Assign,
     Binary,
     Call,
+    Cast,
     Const,
+    Expr,
     For,
+    Func,
     Intrin,
     Let,
     Load,
     PointerType,
+    Select,
     Stmt,
     Var,
 )
@@ -24,6 +30,9 @@ from pybuild.ir.loop_verify import statements
 
 # where sums of Thumb code stay: what else a loop holds has the six below and above
 _SUMS = tuple(f"{{r{number}}}" for number in range(4, 12))
+
+# operations whose result has bounds
+_HOLDING = ("min", "max", "&", "%", ">>")
 
 # the place of a sum of products: behind what is written before it
 _BEHIND = "behind"
@@ -60,6 +69,33 @@ def placed(kind: str, value: str, place: str) -> str:
     if place == _BEHIND:
         return in_order(kind, value)
     return f'call {kind} asm "", "={place},0"({kind} {value})'
+
+
+def held_names(func: Func) -> frozenset[str]:
+    """Variables whose values an operation holds within bounds, which LLVM may know."""
+    held = set[str]()
+    for stmt in statements(func.body):
+        if isinstance(stmt, Let | Assign) and _is_held(stmt.value, held):
+            held.add(stmt.var.name)
+    return frozenset(held)
+
+
+def is_short(loop: For, held: frozenset[str]) -> bool:
+    """Whether LLVM may know that a loop has few turns, and not how many."""
+    return _is_held(loop.stop, held) or _is_held(loop.start, held)
+
+
+def _is_held(expr: Expr, held: AbstractSet[str]) -> bool:
+    match expr:
+        case Var(name):
+            return name in held
+        case Binary(op, a, b):
+            return op in _HOLDING or _is_held(a, held) or _is_held(b, held)
+        case Select():
+            return True
+        case Cast(value):
+            return _is_held(value, held)
+    return False
 
 
 def places(loop: For, features: frozenset[str]) -> dict[str, str]:

@@ -39,6 +39,7 @@ class Printer:
     reads = ", !alias.scope !4, !noalias !5"
     writes = ", !alias.scope !5, !noalias !4"
     innermost = ""  # metadata of loops without a loop inside
+    held: frozenset[str] = frozenset()  # variables: llvm_order.py
 
     def __init__(self, mutable: frozenset[str], features: frozenset[str]) -> None:
         self.mutable, self.features = mutable, features
