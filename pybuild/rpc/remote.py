@@ -186,7 +186,11 @@ class Wired(Remote):
         """
         super().__init__(name, patience)
         self._has_key = key is not None
-        self._board = Board(Link(line, patience, key=key), simulated=False)
+        try:
+            self._board = Board(Link(line, patience, key=key), simulated=False)
+        except BaseException:
+            line.close()  # else it is taken while somebody holds the error
+            raise
 
     def _target(self, library: Portable) -> str:
         where = self.board.welcome.board

@@ -375,6 +375,14 @@ def test_the_options_of_connect_check_and_bench(
         capsys.readouterr()
 
 
+def test_who_is_refused_leaves_the_line_to_the_next(key_file: Path) -> None:
+    where = listening(Host(library(), key=SECRET))
+    with pytest.raises(RemoteError) as held:
+        rpc.connect(where)
+    rpc.connect(where, patience=5, key_file=key_file).close()
+    assert "serves only who has" in str(held.value)
+
+
 def listening(host: Host) -> str:
     """Where a board is, of one connection after the other."""
     server = socket.create_server(("127.0.0.1", 0))
