@@ -130,7 +130,8 @@ class Product(ABC):
             totals = [k.let("total", const(0)) for _ in range(count)]
             self.clear(to)
             with self._lanes() as (d, place):
-                begin, step = d * self.n + first, const(1)
+                begin: Expr = d * self.n + first
+                step: Expr = const(1)
                 if self.transposed:
                     begin, step = first * self.inner + d, self.inner
                 at = k.let("at", offset(right, begin))
