@@ -67,3 +67,14 @@ def test_what_is_no_function_of_one_tensor_stays() -> None:
     wide = gelu().graph("q")
     tensors = {**wide.tensors, "q": replace(wide.tensor("q"), dtype=DType.INT16)}
     assert "lookup" not in ops(use_tables(replace(wide, tensors=tensors), "onnx"))
+
+
+def test_what_else_is_read_on_the_way_stays() -> None:
+    """A chain of requantising of which somebody reads the middle."""
+    g = Small()
+    g.input("x", 2, 5, quant=Quant((0.03,), (4,)))
+    g.node("quantize", "x", "p", quant=OUT)
+    g.node("quantize", "p", "q", quant=Quant((0.05,), (2,)))
+    assert use_tables(g.graph("p", "q"), "onnx") == g.graph("p", "q")
+    (made,) = use_tables(g.graph("q"), "onnx").nodes
+    assert made.op == "lookup" and made.inputs[0] == "x"

@@ -152,12 +152,12 @@ def _is_worthy(chain: _Chain) -> bool:
     """Whether a table costs less than what it replaces. One function of a byte is a
     table anyway, which its operator names.
     """
-    last = [n.op for n in chain.nodes if n.op not in _BETWEEN][-1:]
-    count = sum(1 if node.op in _ONE else 2
-                for node in chain.nodes if node.op != "dequantize")  # fmt: skip
+    ops = [node.op for node in chain.nodes]
+    last = next((op for op in reversed(ops) if op not in _BETWEEN), "")
+    count = sum(1 if op in _ONE else 2 for op in ops if op != "dequantize")
     simulated = bool(chain.nodes[-1].attrs.get("simulated"))
-    alone = simulated and len(chain.nodes) == 3 and last[0] in UNARY
-    return count > 1 and not alone and (chain.closed or last[0] in _TWO)
+    alone = simulated and len(ops) == 3 and last in UNARY
+    return count > 1 and not alone and (chain.closed or last in _TWO)
 
 
 def _table(graph: Graph, chain: _Chain, rounding: str) -> Array | None:

@@ -137,11 +137,12 @@ def test_bias_that_is_not_on_the_scale_is_rounded(bias: str) -> None:
 def test_two_operands(op: str, kind: str) -> None:
     q = Qdq(kind)
     x = q.pair("x", 0.03, 5)
-    q.node("Sigmoid", [x], "s")
-    q.node(op, [x, q.pair("s", 1 / 256, -128)], "y")
+    around = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    q.node("MaxPool", [x], "s", **around)
+    q.node(op, [x, q.pair("s", 0.03, 5)], "y")
     q.pair("y", 0.05, -3)
     ops = computing(q.check(IMAGE, ["y_r"]))
-    assert ops == ["logistic", op.lower()]
+    assert ops == ["max_pool2d", op.lower()]
 
 
 # name: (operator, attributes, result)
@@ -248,12 +249,13 @@ def test_boundary_in_integers(kind: str) -> None:
 def _qlinear(kind: str) -> dict[str, tuple[str, list[str], dict[str, Any], list[str]]]:
     """name: operator, inputs, attributes, result."""
     x, y = ["xq", "x_s", "x_z"], ["y_s", "y_z"]
-    w = ["w_q", "w_s", "w_z"]
+    w, v = ["w_q", "w_s", "w_z"], ["v", "w_s", "w_z"]
     m = "com.microsoft."
     return {
         "conv": ("QLinearConv", [*x, *w, *y, "b"], {}, ["conv2d"]),
-        "add": (f"{m}QLinearAdd", [*x, *x, *y], {}, ["add"]),
-        "mul": (f"{m}QLinearMul", [*x, *x, *y], {}, ["mul"]),
+        "add": (f"{m}QLinearAdd", [*x, *v, *y], {}, ["add"]),
+        "mul": (f"{m}QLinearMul", [*x, *v, *y], {}, ["mul"]),
+        "square": (f"{m}QLinearMul", [*x, *x, *y], {}, ["lookup"]),
         "sigmoid": (f"{m}QLinearSigmoid", [*x, *y], {}, ["logistic"]),
         "leaky": (f"{m}QLinearLeakyRelu", [*x, *y], {"alpha": 0.2}, ["leaky_relu"]),
         "average": (f"{m}QLinearAveragePool", [*x, *y], {"kernel_shape": [2, 2]},
@@ -283,6 +285,7 @@ def test_qlinear(name: str, kind: str) -> None:
     q.constants |= {
         "w_q": (weights + shift).astype(kind), "w_s": np.asarray(0.01, F),
         "w_z": np.asarray(shift, kind), "b": np.asarray([90, -400, 0], np.int32),
+        "v": (np.asarray([[[90]], [[-7]], [[0]], [[-128]]]) + shift).astype(kind),
     }  # fmt: skip
     q.node("QuantizeLinear", ["x", "x_s", "x_z"], "xq")
     q.node(op, reads, "yq", **attrs)
