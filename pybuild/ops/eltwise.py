@@ -22,6 +22,7 @@ from pybuild.ops.base.operator import (
     whole_quant,
 )
 from pybuild.ops.fixed_point.quant import (
+    fits_int32,
     quantize_multiplier,
     quantized_clamp,
     requantize,
@@ -180,6 +181,24 @@ def prelu_parameters(node: Node, graph: Graph) -> PreluParameters:
         rounding(node), x.zero_point, slope.zero_point, above, below, y.zero_point,
         y.dtype.low, y.dtype.high,
     )  # fmt: skip
+
+
+def fits(node: Node, graph: Graph) -> bool:
+    """Whether an int8 add, sub, mul or prelu stays in int32; kernels refuse others."""
+    if node.op == "mul":
+        product = mul_parameters(node, graph)
+        ways = [((product.multiplier, product.shift), 255**2)]
+        rule = product.rounding
+    elif node.op == "prelu":
+        sides = prelu_parameters(node, graph)
+        ways, rule = [(sides.above, 255), (sides.below, 255**2)], sides.rounding
+    else:
+        total = add_parameters(node, graph)
+        reach, rule = 255 << total.left, total.rounding
+        if rule == "even":
+            reach = 255 * (total.a_multiplier + total.b_multiplier)
+        ways = [((total.multiplier, total.shift), reach)]
+    return all(fits_int32(rule, *scale, reach) for scale, reach in ways)
 
 
 def _tensors(node: Node, graph: Graph) -> tuple[Tensor, Tensor, Tensor]:

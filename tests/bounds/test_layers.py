@@ -4,7 +4,9 @@ what is not proven is named here and in docs/bounds.md."""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pybuild
@@ -14,6 +16,8 @@ from pybuild.bounds.walk import accesses
 from pybuild.cli import main
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library
+from pybuild.ops.interpret import interpret
+from tests.kernels.kernel_bench import Job, run_c
 from tests.ops.cases import cases
 from tests.ops.suite import model
 from tests.perf.layers import layer
@@ -28,6 +32,13 @@ BY_ARITHMETIC = {
     "tanh": {"points"},
 }
 CORES = ("generic", "cortex-m4", "cortex-m55", "cortex-m0", "rv32imc", "cortex-m3")
+# cases of which a proof of some core finds no end of an access, though each is inside:
+# these run with sanitizers instead
+UNPROVEN = {
+    "conv-dilated-int8": ("cortex-m3",),
+    "conv-odd_row_of_24_outputs-int8": ("cortex-m3", "rv32imc"),
+    "conv-winograd_odd_sides_and_outputs-int8": ("cortex-m3",),
+}
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 
 
@@ -38,6 +49,8 @@ def test_cases_stay_inside(core: str) -> None:
     taken = [c for n, c in enumerate(all_cases) if {own, own + 3} & {n % 6, n % 6 + 6}]
     assert len(taken) >= len(all_cases) // 4
     for case in taken:
+        if core in UNPROVEN.get(case.name, ()):
+            continue
         library = model(case, "litert").build(target=core, **case.options)
         told = library.report.bounds
         for found, limits in zip(bounds(library.plan), told, strict=True):
@@ -47,6 +60,27 @@ def test_cases_stay_inside(core: str) -> None:
             named = BY_ARITHMETIC.get(found.op, ())
             tables = {f"load from constant {name}" for name in named}
             assert {what.partition(":")[0] for what in found.open} <= tables, found
+
+
+def test_what_is_not_proven_stays_inside_with_sanitizers(tmp_path: Path) -> None:
+    jobs, chance = [], np.random.default_rng(1)
+    for case in (c for c in cases() if c.name in UNPROVEN):
+        for core in UNPROVEN[case.name]:
+            library = model(case, "litert").build(target=core, **case.options)
+            (found,), graph = bounds(library.plan), library.plan.graph
+            assert found.open  # else the case leaves the table
+            given = {
+                n: chance.integers(-128, 128, graph.tensor(n).shape).astype(np.int8)
+                for n in graph.inputs
+            }
+            wanted = interpret(graph, given)
+            outputs = {n: wanted[n] for n in graph.outputs}
+            (step,) = library.plan.steps
+            jobs.append(Job(step.candidate, given, outputs))
+    assert len(jobs) == sum(map(len, UNPROVEN.values()))
+    for job, result in zip(jobs, run_c(jobs, tmp_path), strict=True):
+        for name, value in job.outputs.items():
+            np.testing.assert_array_equal(result[name], value)
 
 
 def layers(library: Library) -> list[Candidate]:

@@ -35,14 +35,14 @@ _PERIPHERALS = range(0x40000000, 0x60000000)  # of every Cortex-M
 NOWHERE = 0xFFFFFFFE  # an address that no program reaches
 SYSTEM = 0xE000E000  # SysTick and the system control block of Cortex-M
 _MOST_STEPS = _MOST_JOBS = 4096  # of boards/host/count.h
-# data register; status register; what it reads when a byte may be sent
-_UARTS = {
-    "cmsdk": (0x00, 0x04, 0),
-    "stm32": (0x04, 0x00, 0x80),
-    "pl011": (0x00, 0x18, 0x10),
-    "nrf51": (0x51C, 0x11C, 1),
-    "ns16550": (0x00, 0x05, 0x20),
-    "sifive": (0x00, 0x04, 0x80000000),
+# data register; what others read when a byte may be sent, all were, and none came
+_UARTS: dict[str, tuple[int, dict[int, int]]] = {
+    "cmsdk": (0x00, {}),
+    "stm32": (0x04, {0x00: 0x80}),
+    "pl011": (0x00, {0x18: 0x10}),
+    "nrf51": (0x51C, {0x11C: 1}),
+    "ns16550": (0x00, {0x05: 0x20}),
+    "sifive": (0x00, {0x04: 0x80000000, 0x14: 1}),
 }
 
 
@@ -145,14 +145,13 @@ class Machine:
 
     def _load(self, uc: object, offset: int, size: int, user: object) -> int:
         """Reads of the console's page: always ready to send, nothing came."""
-        _, status, ready = _UARTS[self.board.uart]
-        base = self.board.uart_base % PAGE
-        return ready if offset == base + status else 0
+        _, others = _UARTS[self.board.uart]
+        return others.get(offset - self.board.uart_base % PAGE, 0)
 
     def _store(
         self, uc: object, offset: int, size: int, value: int, user: object
     ) -> None:
-        data, _, _ = _UARTS[self.board.uart]
+        data, _ = _UARTS[self.board.uart]
         if offset == self.board.uart_base % PAGE + data:
             self.console.append(value & 0xFF)
 

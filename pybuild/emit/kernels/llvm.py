@@ -13,7 +13,7 @@ from pybuild.dtype import DType
 from pybuild.emit.kernels.llvm_declared import SCATTER, literal
 from pybuild.emit.kernels.llvm_order import (
     are_two_words,
-    held_names,
+    definitions,
     in_order,
     is_ordered,
     is_short,
@@ -80,7 +80,7 @@ def function(
     printed   parts that the module has already; those that are printed are added
     """
     printer = Printer(_reassigned(func), features)
-    printer.held = held_names(func)
+    printer.known = definitions(func)
     if func.in_place:
         printer.reads = printer.writes = ", !llvm.access.group !6"
         printer.innermost = ", !llvm.loop !7"
@@ -112,7 +112,7 @@ def _parts(outer: Printer, func: Func, printed: set[str]) -> Iterator[str]:
         if isinstance(part, Part) and part.name not in printed:
             printed.add(part.name)
             printer = Printer(outer.mutable, outer.features)
-            printer.held = outer.held
+            printer.known = outer.known
             scope = {p.name: (f"%{p.name}", False) for p in part.params}
             _block(printer, part.body, scope)
             params = (_parameter(p, part.in_place) for p in part.params)
@@ -250,7 +250,7 @@ def _for(printer: Printer, loop: For, scope: _Scope) -> None:
     note = "" if nested else printer.innermost
     if loop.rolled:
         note = ", !llvm.loop !9"
-    elif not nested and "mve" in printer.features and is_short(loop, printer.held):
+    elif not nested and "mve" in printer.features and is_short(loop, printer.known):
         note = ", !llvm.loop !12"
     printer.lines += [f"  store i32 {after}, ptr {slot}", f"  br label %{head}{note}"]
     printer.lines.append(f"{done}:")

@@ -6,7 +6,7 @@ assembly, for which llvmlite has no assembler; an empty string needs none.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 
 from pybuild.ir.loop import (
     INT32,
@@ -24,15 +24,16 @@ from pybuild.ir.loop import (
     PointerType,
     Select,
     Stmt,
+    Store,
     Var,
+    pointer_type,
 )
-from pybuild.ir.loop_verify import statements
+from pybuild.ir.loop_verify import operands, statements, walked
 
 # where sums of Thumb code stay: what else a loop holds has the six below and above
 _SUMS = tuple(f"{{r{number}}}" for number in range(4, 12))
 
-# operations whose result has bounds
-_HOLDING = ("min", "max", "&", "%", ">>")
+_VECTOR = 16  # bytes, of MVE
 
 # the place of a sum of products: behind what is written before it
 _BEHIND = "behind"
@@ -71,30 +72,62 @@ def placed(kind: str, value: str, place: str) -> str:
     return f'call {kind} asm "", "={place},0"({kind} {value})'
 
 
-def held_names(func: Func) -> frozenset[str]:
-    """Variables whose values an operation holds within bounds, which LLVM may know."""
-    held = set[str]()
+def definitions(func: Func) -> dict[str, Expr]:
+    """The value of each variable that has one."""
+    found = {s.var.name: s.value for s in statements(func.body) if isinstance(s, Let)}
     for stmt in statements(func.body):
-        if isinstance(stmt, Let | Assign) and _is_held(stmt.value, held):
-            held.add(stmt.var.name)
-    return frozenset(held)
+        if isinstance(stmt, Assign):
+            found.pop(stmt.var.name, None)
+    return found
 
 
-def is_short(loop: For, held: frozenset[str]) -> bool:
-    """Whether LLVM may know that a loop has few turns, and not how many."""
-    return _is_held(loop.stop, held) or _is_held(loop.start, held)
+def is_short(loop: For, known: Mapping[str, Expr]) -> bool:
+    """Whether LLVM may know that a loop fits one vector, and not how many turns it has:
+    its end has a bound, or it begins where whole vectors end.
+    """
+    most = None if isinstance(loop.stop, Const) else _most(loop.stop, known)
+    short = most is not None and most <= _lanes(loop)
+    return short or _is_a_rest(loop.start, known)
 
 
-def _is_held(expr: Expr, held: AbstractSet[str]) -> bool:
+def _lanes(loop: For) -> int:
+    """Of a vector of the smallest elements that the loop reads or writes."""
+    pointers = [s.pointer for s in statements(loop.body) if isinstance(s, Store)]
+    for stmt in statements(loop.body):
+        for expr in (part for one in operands(stmt) for part in walked(one)):
+            if isinstance(expr, Load):
+                pointers.append(expr.pointer)
+    sizes = [pointer_type(one).elem.bytes for one in pointers]
+    return _VECTOR // min(sizes, default=1)
+
+
+def _most(expr: Expr, known: Mapping[str, Expr]) -> int | None:
+    """The greatest value that an operation leaves; None: it leaves any."""
     match expr:
-        case Var(name):
-            return name in held
-        case Binary(op, a, b):
-            return op in _HOLDING or _is_held(a, held) or _is_held(b, held)
-        case Select():
-            return True
+        case Const(int() as value):
+            return value
+        case Var(name) if name in known:
+            return _most(known[name], known)
         case Cast(value):
-            return _is_held(value, held)
+            return _most(value, known)
+        case Select(_, a, b):
+            ends = _most(a, known), _most(b, known)
+            return None if None in ends else max(e for e in ends if e is not None)
+        case Binary("min" | "&", a, b):
+            ends = _most(a, known), _most(b, known)
+            return min((e for e in ends if e is not None and e >= 0), default=None)
+        case Binary("%", _, Const(int() as by)):
+            return by - 1
+    return None
+
+
+def _is_a_rest(expr: Expr, known: Mapping[str, Expr]) -> bool:
+    match expr:
+        case Var(name) if name in known:
+            return _is_a_rest(known[name], known)
+        case Binary(op, a, b):
+            both = _is_a_rest(a, known) or _is_a_rest(b, known)
+            return op in ("%", "&") or both
     return False
 
 

@@ -5,6 +5,8 @@ Knows no statement and no expression of the loop IR.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pybuild.dtype import DType
 from pybuild.emit.kernels.llvm_declared import (
     BELOW,
@@ -15,7 +17,15 @@ from pybuild.emit.kernels.llvm_declared import (
     UNSIGNED,
     width,
 )
-from pybuild.ir.loop import COMPARISONS, Intrin, PointerType, Type, Var, VectorType
+from pybuild.ir.loop import (
+    COMPARISONS,
+    Expr,
+    Intrin,
+    PointerType,
+    Type,
+    Var,
+    VectorType,
+)
 
 _BITS = {
     DType.INT8: "i8", DType.UINT8: "i8", DType.INT16: "i16", DType.INT32: "i32",
@@ -39,13 +49,13 @@ class Printer:
     reads = ", !alias.scope !4, !noalias !5"
     writes = ", !alias.scope !5, !noalias !4"
     innermost = ""  # metadata of loops without a loop inside
-    held: frozenset[str] = frozenset()  # variables: llvm_order.py
 
     def __init__(self, mutable: frozenset[str], features: frozenset[str]) -> None:
         self.mutable, self.features = mutable, features
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.places: dict[str, str] = {}  # of variables: llvm_order.py
+        self.known: Mapping[str, Expr] = {}  # values of variables: llvm_order.py
         self.counter = 0
 
     def fresh(self) -> str:

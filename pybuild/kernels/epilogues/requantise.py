@@ -27,6 +27,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
+from pybuild.ops.fixed_point.quant import fits_int32
 from pybuild.records import dataclass
 
 _ACC, _MULT, _SHIFT = (Var(n, INT32) for n in ("acc", "multiplier", "shift"))
@@ -187,9 +188,7 @@ def check_reach(
     Units   multiplier and shift as in `requant`
     Errors  BuildError, naming `where`
     """
-    scaled = reach * multiplier * 2.0 ** (shift - 31)
-    lifted = reach << max(shift, 0) if rounding == "double" else reach
-    if scaled + 256 >= 2.0**31 or lifted >= 2**31:
+    if not fits_int32(rounding, multiplier, shift, reach):
         what = "the scales of inputs and output are too far apart for 32 bits"
         raise BuildError(where, what, "calibrate the output of this layer")
 

@@ -13,8 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
+from pybuild.ops.eltwise import fits
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit
@@ -141,7 +143,10 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
     worthy = [c for c in chains if _is_worthy(c)]
     closed = [c for c in worthy if c.closed]
     for chain in (*reversed(closed), *worthy):
-        table = _table(edit.old, chain, rounding)
+        try:
+            table = _table(edit.old, chain, rounding)
+        except BuildError:  # said with all others when kernels are chosen
+            table = None
         if table is not None:
             name = edit.constant(f"{node.output}.table", table)
             return replace(node, op="lookup", inputs=(chain.root, name), attrs={})
@@ -161,7 +166,11 @@ def _is_worthy(chain: _Chain) -> bool:
 
 
 def _table(graph: Graph, chain: _Chain, rounding: str) -> Array | None:
-    """What each integer of the root becomes; None: not all are numbers on the way."""
+    """What each integer of the root becomes; None: not all are numbers on the way, or
+    some leave int32.
+
+    Errors  BuildError, as the operators have them
+    """
     names = (chain.root, *(node.output for node in chain.nodes))
     moved = {n: replace(graph.tensor(n), shape=_INPUT.shape) for n in names}
     small = replace(graph, tensors={**graph.tensors, **moved})
@@ -170,6 +179,9 @@ def _table(graph: Graph, chain: _Chain, rounding: str) -> Array | None:
         reads = [values.get(n, graph.constants.get(n)) if n else None
                  for n in node.inputs]  # fmt: skip
         node = rounded(node, small, rounding)
+        whole = small.tensor(node.output).dtype is DType.INT8
+        if node.op in _TWO and whole and not fits(node, small):
+            return None
         with np.errstate(all="ignore"):
             made = operator_of(node, small).reference(node, small, reads)[0]
         if made.dtype == np.float32 and not np.isfinite(made).all():
