@@ -166,3 +166,31 @@ def test_scores_of_another_type_are_refused() -> None:
     x = Tensor("scores", (3,), DType.INT32)
     with pytest.raises(BuildError, match="scores 'scores' are int32"):
         Decision().nodes(x, "test", str)
+
+
+@pytest.mark.parametrize("name", ["plain", "smooth"])
+@pytest.mark.parametrize("place", range(CLASSES))
+def test_no_class_where_a_score_is_nan(
+    name: str, place: int, nets: dict[Any, dict[str, Any]]
+) -> None:
+    """Nothing is heard or held for as long as NaN is in the average."""
+    graph, decision = _graph("float32", DECISIONS[name]), DECISIONS[name]
+    lost, high = np.zeros((1, CLASSES), np.float32), np.zeros((1, CLASSES), np.float32)
+    high[0, 3], lost[0, place] = 0.9, np.nan
+    rows = [high] * 8 + [lost] + [high] * 8
+    state, made = None, []
+    for scores in rows:
+        values = interpret(graph, {"scores": scores}, state)
+        state = kept(graph, values)
+        made.append([int(values[n][0]) for n in graph.outputs])
+    held, best = ([row[n] for row in made] for n in (1, 2))
+    gone = range(8, 8 + decision.smooth)
+    assert held[7] == best[7] == held[-1] == 3 and best[8] == -1 and best[9] == 3
+    assert [n for n in range(7, len(rows)) if held[n] < 0] == [*gone]
+    for backend in ("c", "llvm"):
+        net = nets["float32", name][backend]
+        net.reset()
+        for scores, wanted in zip(rows, made, strict=True):
+            net.run(scores=scores)
+            assert [int(net.get_output(n)[0]) for n in graph.outputs] == wanted, backend
+        net.reset()

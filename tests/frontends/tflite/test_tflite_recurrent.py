@@ -154,6 +154,26 @@ def test_runs_are_one_run_of_as_many_steps(kind: str) -> None:
             np.testing.assert_allclose(value, values[name], 1e-5, 1e-5)
 
 
+@pytest.mark.parametrize("code", ["SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"])
+def test_nan_stays_nan(code: str) -> None:
+    """A reading that is NaN is in all that is made of it, as in LiteRT, until it is
+    forgotten."""
+    one = One(code, "float32", np.random.default_rng(5))
+    RECURRENT[code][1](one)
+    data = one.bytes()
+    graph = load("m.tflite", data, {})
+    given = {n: np.ones(graph.tensor(n).shape, np.float32) for n in graph.inputs}
+    next(iter(given.values())).flat[0] = np.nan
+    (theirs,) = run_litert(data, [dict(given)])
+    for back in ("c", "llvm"):
+        net = Model("m.tflite", graph, "litert", "").build().host(back)
+        net.run(**given)
+        for name, have in net.outputs().items():
+            assert np.isnan(have).any()
+            np.testing.assert_array_equal(np.isnan(have), np.isnan(theirs[name]), back)
+        net.close()
+
+
 @pytest.mark.parametrize("code", RECURRENT)
 def test_what_was_saved_goes_on_and_a_reset_forgets(code: str) -> None:
     one = One(code, "int8", np.random.default_rng(11))
