@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 import pybuild
 from pybuild.verify.check import check
+from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,19 @@ def test_what_is_empty_can_be_got(tiled: Path, backend: str) -> None:
     found = net.run(x=x)
     assert found["none"].shape == (0, 4)
     np.testing.assert_array_equal(found["y"], np.tile(-x, (1, 2)))
+
+
+def test_a_repeat_of_0_in_tflite(tmp_path: Path) -> None:
+    times = np.asarray([0, 2], np.int32)
+    tensors = [
+        FileTensor("x", (3, 2), "FLOAT32"), FileTensor("times", (2,), "INT32", times),
+        FileTensor("none", (0, 4), "FLOAT32"), FileTensor("minus", (3, 2), "FLOAT32"),
+    ]  # fmt: skip
+    layers = [FileOperator("TILE", (0, 1), (2,)), FileOperator("NEG", (0,), (3,))]
+    path = tmp_path / "tiled.tflite"
+    path.write_bytes(write(tensors, layers, [0], [2, 3]))
+    library = pybuild.build(path)
+    made = check(path, library, ref="litert", samples=2)
+    assert made.ok and set(made.backends) == {"c", "llvm"}
+    found = library.host("llvm").run(x=np.ones((3, 2), np.float32))
+    assert found["none"].shape == (0, 4)
