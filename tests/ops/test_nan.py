@@ -183,6 +183,16 @@ def test_every_operator_and_function_has_a_rule() -> None:
         assert rule in page, rule
 
 
+# operators whose NaN another test holds: frontends/tflite/test_tflite_recurrent.py,
+# ops/test_decide.py, magnitudes/test_rows.py; assign is the kernel of copy
+ELSEWHERE = {"assign", "lstm", "moving_average", "norm", "svdf"}
+
+
+def test_every_operator_that_hands_nan_on_has_a_case() -> None:
+    held = {graph.nodes[0].op for graph in _graphs().values()} | ELSEWHERE
+    assert {op for op, rule in RULES.items() if rule in (PROPAGATES, MOVES)} <= held
+
+
 @pytest.mark.parametrize("back_end", ["llvm", "c"])
 def test_nan_and_infinity_come_out_where_numpy_has_them(
     back_end: str, request: pytest.FixtureRequest

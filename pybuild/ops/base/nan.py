@@ -58,7 +58,7 @@ RULES: dict[str, str] = {
     "conv": PROPAGATES,
     "norm": PROPAGATES,
     "image": WHOLE,
-    "rfft": PROPAGATES,
+    "rfft": WHOLE,
     "auto_scale": WHOLE,
     "energy": WHOLE,
     "filter_bank": WHOLE,

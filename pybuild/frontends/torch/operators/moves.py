@@ -366,7 +366,7 @@ MOVES: dict[str, Handler] = {
     "gather": gather, "index": index, "index_put": index_put,
     "index_put_": index_put, "index_copy": index_put, "index_select": index_select,
     "max": best("ArgMax", "ReduceMax"), "min": best("ArgMin", "ReduceMin"),
-    "narrow": narrow, "permute": permute, "pixel_shuffle": shuffle,
+    "logsumexp": reduce("ReduceLogSumExp"), "narrow": narrow, "permute": permute, "pixel_shuffle": shuffle,
     "pixel_unshuffle": unshuffle, "prod": reduce("ReduceProd"), "repeat": repeat,
     "roll": roll, "select": select, "slice": slice_, "slice_scatter": slice_scatter,
     "stack": stack,
