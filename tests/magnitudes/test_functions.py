@@ -4,6 +4,7 @@ that is one, at every magnitude, in float32 and float16, by C and LLVM: near flo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,11 @@ def test_a_bound_of_the_graph_keeps_the_table_of_two_over_pi_away(
     np.testing.assert_allclose(made["near"], np.sin(np.tanh(x)), rtol=3e-7)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(made["any"], np.sin(x.astype(float)), rtol=3e-7)
+    near = replace(graph, nodes=tuple(nodes[:2]), outputs=("near",))
+    model = Model("few.toml", near, "onnx", "0" * 64)
+    fewer = "".join(model.build(name="few").sources().values())
+    assert "sin_f32_near" in fewer
+    assert "angles_any_quarters" in text and "_quarters" not in fewer
 
 
 def test_a_core_gives_the_bits_of_this_machine() -> None:

@@ -30,6 +30,8 @@ from pybuild.verify.layers import debug
 from pybuild.verify.reference import NOT_TIMED, reference
 from pybuild.verify.wide import wide_sample
 from tests.frontends.dead_channels import drawn, tflite
+from tests.frontends.onnx.models import NodeSpec
+from tests.frontends.onnx.models import model as onnx_model
 from tests.frontends.onnx.quantised_nets import quantised
 from tests.toolchains import ROOT, require_module
 from tests.verify.test_check import elu
@@ -221,7 +223,9 @@ def test_it_ends_with_the_one_that_asks(model: Path, tmp_path: Path) -> None:
     assert begun.exists()
 
 
-def test_a_float_input_has_a_wide_sample() -> None:
+def test_a_float_input_has_a_wide_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     b = pybuild.GraphBuilder("wide")
     x = b.input("x", (1, 64))
     b.output(b.op("tanh", x), "y")
@@ -232,3 +236,9 @@ def test_a_float_input_has_a_wide_sample() -> None:
     assert np.abs(values).max() > 1e20 and np.abs(values).min() < 1e-20
     made = check("wide", pybuild.build(b.build()), ("llvm",), "numpy", 2)
     assert made.to_json()["wide"]["inputs"] == ["x"]
+    onnx = tmp_path / "tanh.onnx"
+    nodes: list[NodeSpec] = [("Tanh", ["x"], ["y"], {})]
+    onnx.write_bytes(onnx_model(nodes, {"x": np.zeros((1, 64), np.float32)}, ["y"]))
+    assert main(["check", str(onnx), "--backend", "llvm"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "and a wide one: x of both signs, magnitudes 1e-30 to 1e+30" in said
