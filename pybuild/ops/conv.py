@@ -43,6 +43,7 @@ from pybuild.records import dataclass
 
 _INT32 = 1 << 31
 _MOST = 64  # layers whose scales are remembered
+_EXACT = ("away", "even")  # of int16: by a scale of float64
 _MORE = 256  # than a scaled sum: a zero point, and what rounds up
 
 
@@ -52,9 +53,9 @@ class ConvParameters:
 
     rounding              "double" | "away" | "single" | "wide": quant's requantize;
                           "even": round((float32)acc * scale) in float32, ties to
-                          even, as ONNX Runtime has it
+                          even, as ONNX Runtime has it, of int16 in float64
     multipliers, shifts   of quant.requantize, one per output channel, or one
-    scales                as many: of "even" in float32, of "away" in float64
+    scales                as many, in float64; of "even" and int8 in float32
     low, high             clamp of y, in its integers
     """
 
@@ -96,7 +97,8 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
         hint = "quantise weights symmetrically"
         raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
     rule = layer_rounding(node, graph)
-    scales = _scales(x.scale, w.quant.scale, y.scale, rule)
+    single = rule == "even" and y.dtype is not DType.INT16
+    scales = _scales(x.scale, w.quant.scale, y.scale, single)
     if max(scales) == math.inf:
         raise _too_far(node, graph, scales, scales.index(math.inf))
     low, high = quantized_clamp(clamp_of(node), y)
@@ -109,10 +111,14 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
 
 
 @functools.lru_cache(_MOST)
-def _scales(x: float, w: tuple[float, ...], y: float, rule: str) -> tuple[float, ...]:
+def _scales(
+    x: float, w: tuple[float, ...], y: float, single: bool
+) -> tuple[float, ...]:
     """The real multiplier of each channel: every family of kernels asks for them.
-    "even": in float32, as ONNX Runtime has it."""
-    if rule != "even":
+
+    single  in float32, as ONNX Runtime has it
+    """
+    if not single:
         return tuple(x * s / y for s in w)
     with np.errstate(over="ignore"):
         made = np.float32(x) * np.asarray(w, np.float32) / np.float32(y)
@@ -129,7 +135,7 @@ def sums_are_wide(node: Node, graph: Graph, made: ConvParameters) -> bool:
     """
     bias = optional(node, graph, 2)
     narrow = bias is not None and bias.dtype is DType.INT32
-    whole = made.rounding == "double" or (made.rounding == "away" and narrow)
+    whole = made.rounding == "double" or (made.rounding in _EXACT and narrow)
     return operand(node, graph, 0).dtype is DType.INT16 and not whole
 
 
@@ -167,7 +173,7 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
     if reach is None:
         return
     over, far = reach >= _INT32, np.zeros(len(reach), bool)
-    if made.rounding in ("single", "away"):
+    if made.rounding in ("single", *_EXACT):
         far = reach * np.asarray(made.scales) + _MORE >= _INT32
     if not (over | far).any():
         return
@@ -203,7 +209,7 @@ def still_channels(node: Node, graph: Graph, made: ConvParameters) -> Still | No
     least, most = accumulator_bound(rows, None, made.x_zero, x)
     wide = sums_are_wide(node, graph, made)
     ends, sure = sum_ends(bias, (least, most), wide)
-    real = made.rounding == "even" or (made.rounding == "away" and x is DType.INT16)
+    real = made.rounding == "even" or (made.rounding in _EXACT and x is DType.INT16)
     if real:  # by the scale itself
         sure = sure & (np.abs(ends).max(0) * np.asarray(made.scales) < _INT32)
     else:
@@ -218,8 +224,9 @@ def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Arra
     """From accumulators (channel last) to the integers of the output."""
     is_wide = graph.tensor(node.output).dtype is DType.INT16
     y: Numbers
-    if made.rounding == "away" and is_wide:
-        y = rounded_away(acc.astype(np.float64) * np.asarray(made.scales))
+    if made.rounding in _EXACT and is_wide:
+        rounded = np.rint if made.rounding == "even" else rounded_away
+        y = rounded(acc.astype(np.float64) * np.asarray(made.scales))
     elif made.rounding == "even":
         with np.errstate(over="ignore"):
             y = np.rint(acc.astype(np.float32) * np.asarray(made.scales, np.float32))

@@ -58,7 +58,7 @@ def rule_of(node: Node, graph: Graph, option: str) -> str:
     """LiteRT's reference kernels round a dense layer once, by float. XNNPACK has no
     clip and no prelu of integers, so that LiteRT's own kernels run, which round twice.
 
-    int16 has one rule only, but in dense layers.
+    int16 has one rule only, but in dense layers, and in a layer that QDQ made.
     """
     if option == "litert" and node.op == "dense":
         return "away"
@@ -66,8 +66,12 @@ def rule_of(node: Node, graph: Graph, option: str) -> str:
         return "double"
     x, y = (graph.tensor(n).dtype for n in (node.inputs[0], node.output))
     if y is DType.INT16 and not x.is_float:
-        weighted = node.op in ("conv2d", "depthwise_conv2d", "dense")
-        return layer_rounding(node, graph) if weighted else "double"
+        if node.op not in ("conv2d", "depthwise_conv2d", "dense"):
+            return "double"
+        if option == "onnx":
+            return layer_rounding(node, graph)
+        rest = {name: v for name, v in node.attrs.items() if name != "rounding"}
+        return layer_rounding(replace(node, attrs=rest), graph)
     return _RULES[option]
 
 

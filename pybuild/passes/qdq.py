@@ -1,4 +1,5 @@
-"""QDQ to integers: float operators between dequantize and quantize become int8.
+"""QDQ to integers: float operators between dequantize and quantize become int8;
+layers and movement int16, too, where all zero points are 0.
 
 Only pairs that the file means as integers (attribute `simulated`, from the ONNX
 frontend); what is left stays float between its dequantize and quantize.
@@ -32,14 +33,35 @@ WEIGHTED = ("conv2d", "depthwise_conv2d", "dense")
 COMPUTED = (*UNARY, *BINARY, "avg_pool2d", "mean", "softmax")
 # of a float bias, in steps of what it is added to
 _ROOM = 1 << 30
+# of layers: the type of a bias, and what it may be
+_BIAS = {DType.INT8: (DType.INT32, 2**31 - 1), DType.INT16: (DType.INT64, 2**62)}
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which integers stand for the real numbers of a tensor."""
+
+    quant: Quant
+    dtype: DType
+
+
+def form_of(tensor: Tensor) -> Form | None:
+    """Of integers that operators here compute with: of one scale; of int16 without
+    a zero point."""
+    quant = tensor.quant
+    if tensor.dtype not in _BIAS or quant is None or len(quant.scale) != 1:
+        return None
+    if tensor.dtype is DType.INT16 and any(quant.zero_point):
+        return None
+    return Form(quant, tensor.dtype)
 
 
 @dataclass
 class _Sweep:
     """State of the one pass over the nodes.
 
-    integers  float tensor -> the int8 tensor that it is the dequantize of
-    wanted    float tensor -> the quantisation that all its readers ask for
+    integers  float tensor -> the tensor of integers that it is the dequantize of
+    wanted    float tensor -> the integers that all its readers ask for
     floats    float tensors that were needed after all
     taken     outputs of quantize nodes that other nodes now make
     """
@@ -48,13 +70,13 @@ class _Sweep:
     edit: Edit
     users: Mapping[str, Sequence[Node]]
     integers: dict[str, str]
-    wanted: dict[str, Quant]
+    wanted: dict[str, Form]
     floats: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
 
 
 def integer_arithmetic(graph: Graph) -> Graph:
-    """The graph with every operator in int8 that stands between int8 tensors.
+    """The graph with every operator in integers that stands between integers.
 
     Errors  none: what does not fit stays in float32
     """
@@ -106,27 +128,26 @@ def moved_inputs(node: Node) -> tuple[int, ...]:
     return MOVED.get(node.op, ())
 
 
-def _wanted(graph: Graph, users: Mapping[str, Sequence[Node]]) -> dict[str, Quant]:
-    """Of each tensor that only quantize nodes read, through movement: their one
-    quantisation.
+def _wanted(graph: Graph, users: Mapping[str, Sequence[Node]]) -> dict[str, Form]:
+    """Of each tensor that only quantize nodes read, through movement: what they make
+    of it, if that is one.
     """
-    found: dict[str, Quant] = {}
+    found: dict[str, Form] = {}
     for node in reversed(graph.nodes):
         for name in node.outputs:
             asked = {_asked(graph, user, name, found) for user in users[name]}
             if len(asked) == 1 and name not in graph.outputs:
-                quant = asked.pop()
-                if quant is not None:
-                    found[name] = quant
+                form = asked.pop()
+                if form is not None:
+                    found[name] = form
     return found
 
 
 def _asked(
-    graph: Graph, user: Node, name: str, found: Mapping[str, Quant]
-) -> Quant | None:
+    graph: Graph, user: Node, name: str, found: Mapping[str, Form]
+) -> Form | None:
     if user.op == "quantize" and user.attrs.get("simulated"):
-        tensor = graph.tensor(user.output)  # int16 stays real numbers in between
-        return tensor.quant if tensor.dtype is DType.INT8 else None
+        return form_of(graph.tensor(user.output))
     if name in [user.inputs[i] for i in moved_inputs(user)]:
         return found.get(user.output)
     return None
@@ -151,52 +172,59 @@ def _note(sweep: _Sweep, node: Node) -> bool:
     return True
 
 
-def _int8(sweep: _Sweep, name: str) -> Tensor | None:
-    """The int8 tensor behind a float one, with one scale for all of it."""
+def _whole(sweep: _Sweep, name: str) -> tuple[str, Form] | None:
+    """The integers behind a float tensor."""
     source = sweep.integers.get(name)
     if source is None:
         return None
-    tensor = sweep.edit.tensors[source]
-    whole = tensor.quant is not None and len(tensor.quant.scale) == 1
-    return tensor if whole and tensor.dtype is DType.INT8 else None
+    form = form_of(sweep.edit.tensors[source])
+    return None if form is None else (source, form)
 
 
 def _quantize(sweep: _Sweep, node: Node) -> bool:
     """Of integers: nothing where they have that scale, else a requantisation."""
-    x, y = _int8(sweep, node.inputs[0]), sweep.edit.tensors[node.output]
-    if x is None or y.dtype is not DType.INT8:
+    x, y = _whole(sweep, node.inputs[0]), form_of(sweep.edit.tensors[node.output])
+    if x is None or y is None:
         return False
-    if x.name == node.output:
+    name, form = x
+    if name == node.output:
         return True
-    if x.quant == y.quant and node.output not in sweep.graph.outputs:
-        sweep.edit.alias(node.output, x.name)
+    if form == y and node.output not in sweep.graph.outputs:
+        sweep.edit.alias(node.output, name)
         return True
-    op = "copy" if x.quant == y.quant else "quantize"
-    sweep.edit.nodes.append(Node(op, node.name, (x.name,), node.outputs))
+    if form != y and not _requantises(form, y):
+        return False
+    op = "copy" if form == y else "quantize"
+    sweep.edit.nodes.append(Node(op, node.name, (name,), node.outputs))
     return True
 
 
-def _target(sweep: _Sweep, name: str, quant: Quant) -> str:
+def _requantises(*forms: Form) -> bool:
+    """Whether an operator makes each of these of another one."""
+    return all(form.dtype is DType.INT8 for form in forms)
+
+
+def _target(sweep: _Sweep, name: str, form: Form) -> str:
     """What the integers of a float tensor are called: as its quantize calls them."""
     for user in sweep.users[name]:
         output = user.output
-        tensor = sweep.graph.tensor(output)
-        same = user.op == "quantize" and tensor.quant == quant
-        same = same and tensor.dtype is DType.INT8
-        if same and output not in sweep.taken:
+        same = form_of(sweep.graph.tensor(output)) == form
+        if user.op == "quantize" and same and output not in sweep.taken:
             sweep.taken.add(output)
             return output
-    return sweep.edit.fresh(f"{name}.int8")
+    return sweep.edit.fresh(f"{name}.{form.dtype.value}")
 
 
-def _emit(sweep: _Sweep, node: Node, inputs: Sequence[str], quant: Quant) -> bool:
-    """Emits the int8 form of a node; False if the operator refuses."""
+def _emit(sweep: _Sweep, node: Node, inputs: Sequence[str], form: Form) -> bool:
+    """Emits the form of a node in integers; False if the operator refuses."""
     output = node.output
-    target = _target(sweep, output, quant)
+    target = _target(sweep, output, form)
     made = replace(node, inputs=tuple(inputs), outputs=(target,))
+    if node.op in WEIGHTED and form.dtype is DType.INT16:
+        made = made.with_attrs(rounding="even")
     shape = sweep.edit.tensors[output].shape
     try:
-        sweep.edit.emit(made, shape=shape, quant=quant, dtype=DType.INT8)
+        sweep.edit.emit(made, shape=shape, quant=form.quant, dtype=form.dtype)
         if node.op in WEIGHTED:
             conv_parameters(made.with_attrs(rounding="even"), sweep.edit.view())
     except BuildError:
@@ -209,68 +237,72 @@ def _emit(sweep: _Sweep, node: Node, inputs: Sequence[str], quant: Quant) -> boo
 
 def _move(sweep: _Sweep, node: Node) -> bool:
     places = moved_inputs(node)
-    tensors = [_int8(sweep, node.inputs[i]) for i in places]
-    found = [t for t in tensors if t is not None]
-    if not found or len(found) < len(tensors):
+    read = [_whole(sweep, node.inputs[i]) for i in places]
+    found = [one for one in read if one is not None]
+    if not found or len(found) < len(read):
         return False
-    quant = found[0].quant
-    assert quant is not None
+    form: Form | None = found[0][1]
     if len(places) > 1:
-        quant = _joint_quant(sweep, node, found)
-        if quant is None:
-            return False
-    if node.op == "pad" and not _exact_pad(node, found[0]):
+        form = _joint_form(sweep, node, [f for _, f in found])
+    if form is None or (node.op == "pad" and not _exact_pad(node, form)):
         return False
     inputs = [sweep.edit.name(name) if name else "" for name in node.inputs]
-    for i, tensor in zip(places, found, strict=True):
-        inputs[i] = _requantised(sweep, tensor, quant)
-    return _emit(sweep, node, inputs, quant)
+    for i, (name, given) in zip(places, found, strict=True):
+        inputs[i] = name if given == form else _requantised(sweep, name, form)
+    return _emit(sweep, node, inputs, form)
 
 
 def _find(sweep: _Sweep, node: Node) -> bool:
-    x = _int8(sweep, node.inputs[0])
+    x = _whole(sweep, node.inputs[0])
     if x is None:
         return False
-    inputs = (x.name, *(sweep.edit.name(name) for name in node.inputs[1:]))
+    inputs = (x[0], *(sweep.edit.name(name) for name in node.inputs[1:]))
     sweep.edit.nodes.append(replace(node, inputs=inputs))
     return True
 
 
-def _joint_quant(sweep: _Sweep, node: Node, found: Sequence[Tensor]) -> Quant | None:
-    """The scale of all inputs, or the one that the output is quantised with."""
-    quants = {t.quant for t in found}
-    return quants.pop() if len(quants) == 1 else sweep.wanted.get(node.output)
+def _joint_form(sweep: _Sweep, node: Node, found: Sequence[Form]) -> Form | None:
+    """The form of all inputs, or the one that the output is quantised to."""
+    if len(set(found)) == 1:
+        return found[0]
+    wanted = sweep.wanted.get(node.output)
+    return wanted if wanted is not None and _requantises(wanted, *found) else None
 
 
-def _requantised(sweep: _Sweep, tensor: Tensor, quant: Quant) -> str:
-    if tensor.quant == quant:
-        return tensor.name
-    name = sweep.edit.fresh(f"{tensor.name}.requantised")
-    node = Node("quantize", name, (tensor.name,), (name,))
-    return sweep.edit.emit(node, quant=quant, dtype=DType.INT8)
+def _requantised(sweep: _Sweep, source: str, form: Form) -> str:
+    name = sweep.edit.fresh(f"{source}.requantised")
+    node = Node("quantize", name, (source,), (name,))
+    return sweep.edit.emit(node, quant=form.quant, dtype=form.dtype)
 
 
-def _exact_pad(node: Node, tensor: Tensor) -> bool:
+def _exact_pad(node: Node, form: Form) -> bool:
     """The padding's value is one of the integers."""
-    steps = float(node.attrs.get("value", 0.0)) / tensor.scale
-    whole = round(steps) + tensor.zero_point if np.isfinite(steps) else 1000
-    return abs(steps - round(steps)) < 1e-4 and -128 <= whole <= 127
+    (scale,), (zero,) = form.quant.scale, form.quant.zero_point
+    steps = float(node.attrs.get("value", 0.0)) / scale
+    if not np.isfinite(steps) or abs(steps - round(steps)) >= 1e-4:
+        return False
+    return form.dtype.low <= round(steps) + zero <= form.dtype.high
 
 
 def _compute(sweep: _Sweep, node: Node) -> bool:
-    quant = sweep.wanted.get(node.output)
-    tensors = [_int8(sweep, name) for name in node.inputs]
-    found = [t for t in tensors if t is not None]
-    if quant is None or len(found) < len(tensors):
+    form = sweep.wanted.get(node.output)
+    read = [_whole(sweep, name) for name in node.inputs]
+    found = [one for one in read if one is not None]
+    if form is None or len(found) < len(read):
         return False
-    return _emit(sweep, node, [t.name for t in found], quant)
+    if not _requantises(form, *(given for _, given in found)):
+        return False
+    return _emit(sweep, node, [name for name, _ in found], form)
 
 
 def _layer(sweep: _Sweep, node: Node) -> bool:
-    """conv2d, depthwise_conv2d, dense on int8 weights; the bias becomes int32."""
-    quant, x = sweep.wanted.get(node.output), _int8(sweep, node.inputs[0])
+    """conv2d, depthwise_conv2d, dense on int8 weights; the bias becomes integers."""
+    form, read = sweep.wanted.get(node.output), _whole(sweep, node.inputs[0])
     weights = sweep.integers.get(node.inputs[1], "")
-    if quant is None or x is None or weights not in sweep.edit.constants:
+    if form is None or read is None or weights not in sweep.edit.constants:
+        return False
+    x = sweep.edit.tensors[read[0]]
+    if x.dtype is not form.dtype:
         return False
     w = sweep.edit.tensors[weights]
     if w.dtype is not DType.INT8 or w.quant is None or any(w.quant.zero_point):
@@ -282,7 +314,7 @@ def _layer(sweep: _Sweep, node: Node) -> bool:
         if bias is None:
             return False
         inputs.append(bias)
-    return _emit(sweep, node, inputs, quant)
+    return _emit(sweep, node, inputs, form)
 
 
 def _with_room(sweep: _Sweep, node: Node, x: Tensor, w: Tensor) -> tuple[str, Quant]:
@@ -306,17 +338,22 @@ def _with_room(sweep: _Sweep, node: Node, x: Tensor, w: Tensor) -> tuple[str, Qu
 
 
 def _bias(sweep: _Sweep, name: str, x: Tensor, weights: Quant) -> str | None:
-    """int32 of scale x * weights: as the file has it, or rounded from its numbers."""
+    """Integers of scale x * weights: as the file has them, or rounded from its
+    numbers."""
     scale = tuple(x.scale * s for s in weights.scale)
     quant = Quant(scale, (0,), 0 if len(scale) > 1 else None)
-    edit = sweep.edit
+    edit, (dtype, most) = sweep.edit, _BIAS[x.dtype]
     source = sweep.integers.get(name, "")
     if source in edit.constants:
         tensor, value = edit.tensors[source], edit.constants[source]
-        if tensor.dtype is DType.INT32 and _same_scale(tensor.quant, scale):
+        same = tensor.dtype is DType.INT32 and _same_scale(tensor.quant, scale)
+        if same and tensor.dtype is dtype:
             return source
         if not edit.known(source):
             return None
+        if same:
+            whole = value.astype(dtype.numpy)
+            return edit.constant(f"{name}.{dtype.value}", whole, quant)
         real = _numbers(sweep, tensor)
     elif edit.known(name) and edit.constants[name].dtype == np.float32:
         value = edit.constants[name]
@@ -325,9 +362,10 @@ def _bias(sweep: _Sweep, name: str, x: Tensor, weights: Quant) -> str | None:
         return None
     with np.errstate(all="ignore"):
         whole = np.rint(real / np.asarray(scale))
-    if not (np.abs(whole) <= 2**31 - 1).all():
+    if not (np.abs(whole) <= most).all():
         return None
-    return edit.constant(f"{name}.int32", whole.astype(np.int32), quant)
+    made = whole.astype(dtype.numpy)
+    return edit.constant(f"{name}.{dtype.value}", made, quant)
 
 
 def _same_scale(quant: Quant | None, scale: tuple[float, ...]) -> bool:

@@ -122,7 +122,9 @@ def _told(scales: Any) -> tuple[float, ...]:
 
 
 def onnx_model(layer: str, made: Layer, linear: bool) -> onnx.ModelProto:
-    """linear  QLinearConv; else a layer between QuantizeLinear and DequantizeLinear"""
+    """int8, or int16 where `made` is wide.
+
+    linear  QLinearConv; else a layer between QuantizeLinear and DequantizeLinear"""
     x, y = _first(made.x), _first(made.y)
     w = np.moveaxis(made.w, -1, 1) if layer != "dense" else made.w
     attrs: dict[str, Any] = {"transB": 1} if layer == "dense" else {}
@@ -136,14 +138,15 @@ def onnx_model(layer: str, made: Layer, linear: bool) -> onnx.ModelProto:
     elif layer != "dense":
         attrs["pads"] = [1] * 4
     scales = made.scales
+    kind, zeros = (np.int16, (0, 0)) if made.wide else (np.int8, (-3, 5))
     held = {
-        "xs": np.float32(made.x_scale), "xz": np.int8(-3), "w": w, "ws": scales,
+        "xs": np.float32(made.x_scale), "xz": kind(zeros[0]), "w": w, "ws": scales,
         "wz": np.zeros(scales.shape, np.int8), "ys": np.float32(made.y_scale),
-        "yz": np.int8(5), "b": made.bias,
+        "yz": kind(zeros[1]), "b": made.bias,
         "bs": scales * np.float32(made.x_scale),
         "bz": np.zeros(scales.shape, np.int32),
     }  # fmt: skip
-    kind = {"dense": "Gemm", "transpose": "ConvTranspose"}.get(layer, "Conv")
+    code = {"dense": "Gemm", "transpose": "ConvTranspose"}.get(layer, "Conv")
     node = helper.make_node
     if linear:
         reads = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"]
@@ -154,17 +157,18 @@ def onnx_model(layer: str, made: Layer, linear: bool) -> onnx.ModelProto:
             node("DequantizeLinear", ["x", "xs", "xz"], ["xf"]),
             node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=axis),
             node("DequantizeLinear", ["b", "bs", "bz"], ["bf"], axis=0),
-            node(kind, ["xf", "wf", "bf"], ["yf"], **attrs),
+            node(code, ["xf", "wf", "bf"], ["yf"], **attrs),
             node("QuantizeLinear", ["yf", "ys", "yz"], ["y"]),
         ]
+    numbers = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     graph = helper.make_graph(
         nodes, "dead",
-        [helper.make_tensor_value_info("x", onnx.TensorProto.INT8, x)],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.INT8, y)],
+        [helper.make_tensor_value_info("x", numbers, x)],
+        [helper.make_tensor_value_info("y", numbers, y)],
         [numpy_helper.from_array(np.asarray(v), n) for n, v in held.items()],
     )  # fmt: skip
-    opset = [helper.make_opsetid("", 17)]
-    return helper.make_model(graph, opset_imports=opset, ir_version=9)
+    opset = [helper.make_opsetid("", 21)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=10)
 
 
 def _first(shape: tuple[int, ...]) -> tuple[int, ...]:

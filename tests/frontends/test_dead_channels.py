@@ -15,11 +15,21 @@ import pybuild
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.frontends.onnx import load as load_onnx
+from pybuild.frontends.torch.load import converted
+from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
 from pybuild.ir.graph import Quant
 from pybuild.ops.interpret import interpret
 from pybuild.passes import PassOptions, run
 from pybuild.verify.check import check
-from tests.frontends.dead_channels import DEATHS, LAYERS, drawn, onnx_model, tflite
+from tests.frontends.dead_channels import (
+    DEATHS,
+    LAYERS,
+    Layer,
+    drawn,
+    onnx_model,
+    tflite,
+)
+from tests.magnitudes.test_other_doors import call
 from tests.ops.litert import run_litert
 
 _CHANCE = np.random.default_rng(5)
@@ -46,18 +56,69 @@ def test_layers_of_nothing_else(death: str, fused: int, tmp_path: Path) -> None:
     assert check(path, library, ("llvm",), "litert", 3).ok
 
 
+@pytest.mark.parametrize("wide", [0, 32])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_every_bit_is_onnx_runtime_s(layer: str) -> None:
-    for linear in (False, True) if layer in ("conv", "depthwise") else (False,):
-        data = onnx_model(layer, drawn(layer, [*DEATHS], 0), linear).SerializeToString()
+def test_every_bit_is_onnx_runtime_s(layer: str, wide: int) -> None:
+    both = layer in ("conv", "depthwise") and not wide
+    for linear in (False, True) if both else (False,):
+        made = drawn(layer, [*DEATHS], wide)
+        data = onnx_model(layer, made, linear).SerializeToString()
         graph = run(load_onnx("m.onnx", data, {}), PassOptions("onnx"))
         assert not [n for n in graph.nodes if n.op == "dequantize"]
         net = onnxruntime.InferenceSession(data)
-        shape = net.get_inputs()[0].shape
+        shape, half = net.get_inputs()[0].shape, 2**15 if wide else 2**7
         for _ in range(4):
-            x = _CHANCE.integers(-128, 128, shape).astype(np.int8)
+            x = _CHANCE.integers(-half, half, shape)
+            x = x.astype(np.int16 if wide else np.int8)
             (want,) = net.run(None, {"x": x})
             np.testing.assert_array_equal(interpret(graph, {"x": x})["y"], want)
+
+
+def _linear_of_torch(made: Layer) -> bytes:
+    """As PT2E leaves it: all in quantized_decomposed."""
+    scales, outs = made.scales, len(made.scales)
+    held = {"w": made.w, "ws": scales, "wz": np.zeros(outs, np.int8), "b": made.bias,
+            "bs": scales * np.float32(made.x_scale),
+            "bz": np.zeros(outs, np.int32)}  # fmt: skip
+    whole = {"quant_min": -128, "quant_max": 127, "dtype": Kind("int8")}
+    x = {"scale": made.x_scale, "zero_point": -3, **whole}
+    y = {"scale": made.y_scale, "zero_point": 5, **whole}
+    line = "quantized_decomposed.{}quantize_per_{}.default".format
+
+    def by_channel(name: str, kind: str) -> Call:
+        scale, zero = Ref(f"{name}s"), Ref(f"{name}z")
+        given = {"input": Ref(name), "scales": scale, "zero_points": zero, "axis": 0,
+                 "quant_min": None, "quant_max": None, "dtype": Kind(kind)}  # fmt: skip
+        return call(line("de", "channel"), f"{name}f", **given)
+
+    given = {"input": Ref("xf"), "weight": Ref("wf"), "bias": Ref("bf")}
+    calls = (
+        call(line("de", "tensor"), "xf", input=Ref("x"), **x),
+        by_channel("w", "int8"),
+        by_channel("b", "int32"),
+        call("aten.linear.default", "yf", **given),
+        call(line("", "tensor"), "y", input=Ref("yf"), **y),
+    )
+    shapes = {n: v.shape for n, v in held.items()}
+    shapes |= {"x": made.x, "xf": made.x, "y": made.y, "yf": made.y}
+    shapes |= {"wf": made.w.shape, "bf": made.bias.shape}
+    kinds = {n: v.dtype.name for n, v in held.items()} | {"x": "int8", "y": "int8"}
+    kinds |= dict.fromkeys(("xf", "wf", "bf", "yf"), "float32")
+    program = Program("m", calls, ("x",), ("y",), held, shapes, kinds)
+    return bytes(converted(program)[0].SerializeToString())
+
+
+def test_a_linear_layer_of_torch() -> None:
+    """It gives what the same layer gives as a file of ONNX."""
+    made = drawn("dense", [*DEATHS], 0)
+    graph = run(load_onnx("m.pt2", _linear_of_torch(made), {}), PassOptions("onnx"))
+    assert [n.op for n in graph.nodes] == ["dense"]
+    net = onnxruntime.InferenceSession(
+        onnx_model("dense", made, False).SerializeToString()
+    )
+    x = _CHANCE.integers(-128, 128, made.x).astype(np.int8)
+    (want,) = net.run(None, {"x": x})
+    np.testing.assert_array_equal(interpret(graph, {"x": x})["y"], want)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.1920929e-07, 1e-40])

@@ -73,7 +73,7 @@ PLANES = (
     ("depthwise_conv2d", (1, 4, 10, 8), (2, 2, 8), 3, 1),
 )
 RULES = ("wide", "double")
-LOUD, QUIET, GREAT, FAR = "loud", "quiet", "great", "far"
+LOUD, QUIET, GREAT, FAR, TIES = "loud", "quiet", "great", "far", "ties"
 
 
 def _dense(weights: Array, bias: int, scale: float, y_scale: float = 1.0) -> Graph:
@@ -168,7 +168,8 @@ def test_pairs_of_products_are_the_cheapest_on_a_core_that_has_them() -> None:
 def layer(number: int, rule: str, kind: str) -> Case:
     """Loud: all weights at one end, so that sums are as great as they can be; quiet:
     channels whose factor is far below the others'; great: scales that raise sums; far:
-    biases of 41 bits."""
+    biases of 41 bits; ties: scales that are powers of two, so that many sums are
+    halfway."""
     op, x, w, stride, dilation = (*LAYERS, *ROWS, *PLANES)[number]
     chance = np.random.default_rng((16, number, len(rule)))
     axis = 2 if op == "depthwise_conv2d" else 0
@@ -192,6 +193,9 @@ def layer(number: int, rule: str, kind: str) -> Case:
     if kind == FAR:
         scales = 2.0**-26 * chance.uniform(0.3, 1.0, outs)
         bias = (bias << 22) + 1
+    if kind == TIES:
+        scales = 2.0 ** -chance.integers(4, 9, outs)
+        weights, bias = np.clip(weights, -3, 3), bias // 100
     inputs = (
         tensor(x, DType.INT16, 1.0),
         (w, INT8, Quant(tuple(np.float32(scales).tolist()), (0,) * outs, axis)),
@@ -223,6 +227,8 @@ def _cases() -> Iterator[Case]:
         for rule in rules:
             for kind in (LOUD, QUIET, GREAT, FAR, ""):
                 yield layer(number, rule, kind)
+        if number % 2 == 0:
+            yield layer(number, "even", (LOUD, TIES, FAR, QUIET, "")[number % 5])
     for number in (0, 3, 11, 12):
         yield layer(number, "double", QUIET)
 
@@ -235,7 +241,8 @@ def _jobs() -> list[tuple[str, Job]]:
 def test_forms() -> None:
     """Each form of an end, and of sums, is among what the next tests run."""
     names = " ".join(name for name, _ in _jobs())
-    forms = ("_high", "_shifted", "_parts", "_wide", "_exact", "_real", "_double")
+    forms = ("_high", "_shifted", "_parts", "_wide", "_exact", "_real", "_double",
+             "_precise", "_exact_even", "_real_even")  # fmt: skip
     planes = ("_6and1_", "_3and1_", "_of1", "_of6", "_of7", "_four", "_again", "_held")
     for form in (*forms, "_s64", *planes, "_planes_3rows_left1_right1_odd"):
         assert form in names, form

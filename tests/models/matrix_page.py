@@ -111,7 +111,7 @@ revision 2d02144.
   Weights are float32 in flash then, and those of float16, too.
 - ExecuTorch's quantisers for Arm (`tests/exported/export_arm.py`): of what
   `CortexMQuantizer` and `TOSAQuantizer` make of int8 every bit is PyTorch's, in
-  integers; of TOSA's int16 with int8 weights too, in real numbers between its integers.
+  integers; of TOSA's int16 with int8 weights too.
 - litert-torch writes recurrent layers out, step by step. In float they become one step
   and a loop (tables of lstm: 717 bytes); ai-edge-quantizer gives each step scales of
   its own, and they stay written out (5,245 bytes). Of gpt_cached it drops the cache,

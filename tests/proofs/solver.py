@@ -62,6 +62,8 @@ class Meaning:
                 return self._made(op, self.of(a), self.of(b))
             case Select(condition, a, b):
                 return z3.If(self.of(condition), self.of(a), self.of(b))
+            case Cast(Cast(value, DType.UINT32), DType.INT64):
+                return z3.ZeroExt(32, self.of(value))
             case Cast(value, dtype):
                 whole = self.of(value)
                 made = resized(whole, bits(dtype))

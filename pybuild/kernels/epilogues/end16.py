@@ -28,20 +28,22 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.base.intrin import MULHI_ADD, SATURATE16
+from pybuild.kernels.epilogues.by_parts import BY_PARTS, PRECISE
 from pybuild.kernels.epilogues.exact_end import Sum
 from pybuild.kernels.epilogues.int8 import Finish, Int8Finish
-from pybuild.kernels.epilogues.int16 import EXACT, HIGH, REAL, WIDE, Finish16
+from pybuild.kernels.epilogues.int16 import HIGH, WIDE, Finish16
 from pybuild.kernels.epilogues.requantise import DOUBLE
 from pybuild.records import dataclass
 
-_CHEAP = ("high", "shifted", "parts")
+# of factors of 15 bits, and all that is written where a sum ends
+_SHORT = ("high", "shifted", "parts")
+_CHEAP = (*_SHORT, "precise")
 _GIVEN = {
     "high": ("factor",),
     "shifted": ("65536 * factor + shift",),
     "parts": ("256 * factor + shift",),
     "wide": ("factor", "shift"),
-    "exact": ("factor", "shift", "lower part of the factor"),
-    "real": ("factor", "shift", "lower part of the factor"),
+    **dict.fromkeys(BY_PARTS, ("factor", "shift", "lower part of the factor")),
     "double": ("factor", "shift", "shift before it"),
 }
 _BITS = 15  # of the factors of LiteRT's rule
@@ -71,8 +73,13 @@ class End16:
         return self.form in _CHEAP
 
     @property
+    def is_short(self) -> bool:
+        """A factor has 15 bits."""
+        return self.form in _SHORT
+
+    @property
     def factors(self) -> tuple[Ints, Ints]:
-        """Of a cheap form: each channel's factor of 15 bits, and the bits to the right
+        """Of a short form: each channel's factor of 15 bits, and the bits to the right
         of what a product has above 16."""
         words = self.rows[:, 0]
         if self.form == "high":
@@ -215,6 +222,9 @@ class Bound16:
         word = load(ends, at + 1)
         if self.epilogue.form == "high":
             return [k.let("factor", word)]
+        if self.epilogue.form == "precise":
+            rest = k.let("rest", load(ends, at + 3))
+            return [k.let("factor", word), k.let("shift", load(ends, at + 2)), rest]
         both = k.let("both", word)
         shift = k.let("shift", both & 0xFF)
         factor = both & -65536 if self.epilogue.form == "shifted" else both >> 8
@@ -235,6 +245,9 @@ class Bound16:
         """The value of an accumulator that has a cheap end."""
         if self.epilogue.form == "high":
             return self._held(HIGH(acc, row[0]))
+        if self.epilogue.form == "precise":
+            factor, shift, rest = row
+            return self._held(PRECISE(acc, factor, rest, shift))
         factor, shift, half = row
         if self.epilogue.form == "shifted":
             return self._held(MULHI_ADD(acc, factor, half) >> shift)
@@ -272,8 +285,6 @@ class Bound16:
         match self.epilogue.form:
             case "wide":
                 return WIDE(total, factor, shift)
-            case "exact":
-                return EXACT(total, factor, more[0], shift)
-            case "real":
-                return REAL(total, factor, more[0], shift)
+            case form if form in BY_PARTS:
+                return BY_PARTS[form](total, factor, more[0], shift)
         return DOUBLE(i32(acc) * (const(1) << more[0]), factor, shift)

@@ -5,15 +5,11 @@ Its rules: that of the reference kernels for int64 sums, and of float64 in dense
 
 from __future__ import annotations
 
-import functools
-import math
-
 import numpy as np
 
 from pybuild.dtype import Ints
 from pybuild.errors import BuildError
 from pybuild.ir.loop import (
-    FLOAT64,
     INT8,
     INT16,
     INT32,
@@ -30,18 +26,13 @@ from pybuild.ir.loop import (
     load,
     maximum,
     minimum,
-    select,
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
+from pybuild.kernels.epilogues.by_parts import BY_PARTS, parts, precise_parts, rule_of
 from pybuild.ops.conv import ConvParameters
-from pybuild.ops.fixed_point.quant import first_reaching
 from pybuild.records import dataclass
 
-# bits of the lower of two parts of a multiplier of 53 bits
-PART = 26
-# sums of more bits would overflow with the upper part
-_MOST_BITS = 35
 # half of what int64 has, so that a bound of a sum does not wrap
 MOST_SUM = 1 << 62
 
@@ -97,44 +88,6 @@ def long_high(multiplier: int, shift: int, most: int) -> tuple[int, int] | None:
     return factor, down
 
 
-# round(sum * scale) of C, the scale in all bits of a float64
-EXACT = Intrin(
-    "crt_requant_exact",
-    (_SUM, _MULT, _LOW, _SHIFT),
-    i32(select(_SUM < 0, const(0, INT64) - _SCALED, _SCALED)),
-    (
-        (_SIZE, select(_SUM < 0, const(0, INT64) - _SUM, _SUM)),
-        _HALVES,
-        (
-            _SCALED,
-            (_SIZE * i64(_MULT) + ((_SIZE * i64(_LOW)) >> const(PART, INT64)) + _HALF)
-            >> i64(_SHIFT),
-        ),
-    ),
-    doc="round(sum * scale), the scale in two parts: 53 bits in all.",
-)
-_REAL, _WHOLE = Var("real", FLOAT64), Var("whole", INT32)
-_REST = _REAL - cast(_WHOLE, FLOAT64)
-_TIE = const(0.5, FLOAT64)
-# the same of any sum, and where a product that is next to a tie is rounded to it
-REAL = Intrin(
-    "crt_requant_real",
-    (_SUM, _MULT, _LOW, _SHIFT),
-    _WHOLE + i32(_REST >= _TIE) - i32(const(-0.5, FLOAT64) >= _REST),
-    (
-        (
-            _REAL,
-            cast(_SUM, FLOAT64)
-            * cast((i64(_MULT) << const(PART, INT64)) + i64(_LOW), FLOAT64)
-            / const(float(1 << PART), FLOAT64)
-            / cast(const(1, INT64) << i64(_SHIFT), FLOAT64),
-        ),
-        (_WHOLE, cast(_REAL, INT32)),
-    ),
-    doc="round(sum * scale) in float64, the 53 bits of the scale in two parts.",
-)
-
-
 @dataclass(frozen=True)
 class Finish16:
     """clamp(round(sum * scale))
@@ -142,7 +95,7 @@ class Finish16:
     multipliers, rests  of each output channel, or of all
     shifts              bits to the right, at least 1
     rests empty: `WIDE`; shifts too: `HIGH`
-    real                `REAL`, not `EXACT`
+    by_parts            else a name of BY_PARTS
     """
 
     multipliers: tuple[int, ...]
@@ -150,18 +103,13 @@ class Finish16:
     shifts: tuple[int, ...]
     low: int
     high: int
-    real: bool = False
+    by_parts: str = ""
 
     @property
     def key(self) -> str:
         kind = "channel" if len(self.multipliers) > 1 else "tensor"
         form = "high" if not self.shifts else self.by_parts if self.rests else "wide"
         return f"{kind}_{form}"
-
-    @property
-    def by_parts(self) -> str:
-        """The rule of a multiplier in two parts."""
-        return "real" if self.real else "exact"
 
     @property
     def words(self) -> str:
@@ -177,9 +125,10 @@ class Finish16:
             form = "one 64-bit product, rounded once"
         if self.rests:
             form = "two 64-bit products, a multiplier of 53 bits, rounded once"
-        if self.real:
+        if self.by_parts.startswith("real"):
             form = "a product of float64, rounded"
-        return f"requantises by {form}"
+        ties = ", ties to even" * self.by_parts.endswith("even")
+        return f"requantises by {form}{ties}"
 
     def tables(self) -> tuple[Packed, ...]:
         kind = np.int16 if self._is_short else np.int32
@@ -188,7 +137,7 @@ class Finish16:
             shifts = np.asarray(self.shifts, np.int8)
             made.append(Packed("shifts", shifts, order=f"{EACH}, bits to the right"))
         if self.rests:
-            rests = np.asarray(self.rests, np.int32)
+            rests = np.asarray(self.rests, np.int64).astype(np.int32)
             made.append(Packed("rests", rests, order=f"{EACH}, lower multipliers"))
         return tuple(made)
 
@@ -203,7 +152,7 @@ class Finish16:
         rests = k.row("rests", at + 2, INT32) if self.rests else None
         low, high = k.arg("low", self.low), k.arg("high", self.high)
         one = len(self.multipliers) == 1
-        return _Bound(multipliers, shifts, rests, low, high, one, self.real)
+        return _Bound(multipliers, shifts, rests, low, high, one, self.by_parts)
 
 
 @dataclass(frozen=True)
@@ -214,7 +163,7 @@ class _Bound:
     low: Expr
     high: Expr
     one: bool
-    real: bool
+    by_parts: str
 
     def apply(self, acc: Expr, channel: Operand) -> Expr:
         at: Operand = 0 if self.one else channel
@@ -225,13 +174,14 @@ class _Bound:
             whole = WIDE(i64(acc), multiplier, i32(load(self.shifts, at)))
         else:
             shift = i32(load(self.shifts, at))
-            rule = REAL if self.real else EXACT
-            whole = rule(i64(acc), multiplier, load(self.rests, at), shift)
+            rule = BY_PARTS[self.by_parts]
+            total = acc if self.by_parts == "precise" else i64(acc)
+            whole = rule(total, multiplier, load(self.rests, at), shift)
         return cast(minimum(maximum(whole, self.low), self.high), INT16)
 
 
 def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
-    """The epilogue of a layer by the rules "wide" and "away".
+    """The epilogue of a layer by the rules "wide", "away" and "even".
 
     reach   greatest absolute sum of each output channel
     Errors  BuildError, naming `where` and the channel, where a scaled sum could leave
@@ -242,10 +192,12 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
         pairs = zip(made.multipliers, made.shifts, strict=True)
         rows = [(m, 0, min(15 - s, 62)) for m, s in pairs]
     else:
-        rows = [_parts(scale) for scale in made.scales]
+        rows = [parts(scale) for scale in made.scales]
     _must_hold(made, rows, reach, where)
     most = int(reach.max(initial=0))
-    real = not is_wide and not _exact(made, rows, most)
+    by_parts = "" if is_wide else rule_of(made.scales, most, made.rounding == "even")
+    if by_parts == "precise":
+        rows = [precise_parts(scale) or (0, 0, 1) for scale in made.scales]
     rows = rows[:1] if len(set(rows)) == 1 else rows
     multipliers, rests, shifts = (tuple(c) for c in zip(*rows, strict=True))
     if is_wide:
@@ -253,7 +205,7 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
         if most < 1 << 31 and all(17 <= s <= 32 for s in shifts):
             pairs = zip(multipliers, shifts, strict=True)
             multipliers, shifts = tuple(m << (32 - s) for m, s in pairs), ()
-    return Finish16(multipliers, rests, shifts, made.low, made.high, real)
+    return Finish16(multipliers, rests, shifts, made.low, made.high, by_parts)
 
 
 def _must_hold(
@@ -277,37 +229,3 @@ def _must_hold(
         if made.rounding == "wide" and most * multiplier + half >= 1 << 63:
             what = f"the scaled sum of output channel {channel} could leave 64 bits"
             raise BuildError(where, what, "a smaller bias")
-
-
-def _exact(made: ConvParameters, rows: list[tuple[int, int, int]], most: int) -> bool:
-    """Whether `EXACT` rounds as float64 does in every channel."""
-    if most >= 1 << _MOST_BITS:
-        return False
-    pairs = dict(zip(made.scales, rows, strict=True))
-    return all(_steps_of_float64(scale, row, most) for scale, row in pairs.items())
-
-
-@functools.lru_cache(1 << 12)
-def _steps_of_float64(scale: float, row: tuple[int, int, int], most: int) -> bool:
-    """Whether each result within int16 begins at the sum where that of float64 does."""
-    multiplier, rest, shift = row
-    if not multiplier:
-        return True
-    steps = np.arange(1, min(1 << 15, int(most * scale + 0.5)) + 1)
-    first = first_reaching(scale, steps)
-
-    def scaled(sums: Ints) -> Ints:
-        whole = sums * multiplier + ((sums * rest) >> PART)
-        return (whole + (1 << (shift - 1))) >> shift
-
-    return bool(((scaled(first) >= steps) & (scaled(first - 1) < steps)).all())
-
-
-def _parts(scale: float) -> tuple[int, int, int]:
-    """Upper and lower part of the multiplier, and the shift of the upper one."""
-    fraction, power = math.frexp(scale)
-    whole = int(fraction * 2.0**53)
-    shift = 53 - PART - power
-    if shift > 62:
-        return 0, 0, 62
-    return whole >> PART, whole & ((1 << PART) - 1), shift

@@ -174,7 +174,7 @@ def exact(made: ConvParameters, low: Ints, high: Ints) -> Exact:
 def exact16(epilogue: End16) -> Exact | None:
     """The same of a layer of int16 whose ends are cheap: LiteRT's factor has 15 bits,
     so that the high half of a product, shifted, is rounded once. None: they are not."""
-    if not epilogue.is_cheap:
+    if not epilogue.is_short:
         return None
     mult, right = epilogue.factors
     factors = np.stack([mult << 16, -right], axis=1)

@@ -233,13 +233,17 @@ def away_multiplier(scale: float) -> tuple[int, int]:
     return min((m for m in candidates if 0 < m < _Q31), key=wrong), shift
 
 
-def first_reaching(scale: float, results: Ints) -> Ints:
-    """The least accumulator that float64 rounds to at least each result."""
+def first_reaching(scale: float, results: Ints, even: bool = False) -> Ints:
+    """The least accumulator that float64 rounds to at least each result.
+
+    even  ties are rounded to even, else away from zero
+    """
+    rounded = np.rint if even else rounded_away
     guess = np.ceil((results - 0.5) / scale)
     found = guess + 2
     for step in (1, 0, -1, -2):
         at = guess + step
-        reaches = (rounded_away(at * scale) >= results) & (at > 0)
+        reaches = (rounded(at * scale) >= results) & (at > 0)
         found = np.where(reaches, at, found)
     return np.asarray(np.minimum(found, float(1 << 40)), np.int64)
 

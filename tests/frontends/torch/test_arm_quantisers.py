@@ -26,9 +26,9 @@ def test_every_bit_is_torchs(name: str, tmp_path: Path) -> None:
     assert len(np.unique(wanted)) > 10
     graph = made.lower()
     convolutions = [n for n in graph.nodes if n.op == "conv2d"]
-    whole = name != "tosa_int16"  # int16 stays real numbers between its integers
     kinds = {graph.tensor(n.output).dtype.value for n in convolutions}
-    assert len(convolutions) == 2 and kinds == {"int8" if whole else "float32"}
+    assert len(convolutions) == 2
+    assert kinds == {"int16" if name == "tosa_int16" else "int8"}
     nets = [made.build().host(backend) for backend in ("c", "llvm")]
     for x, y in zip(samples, wanted, strict=True):
         given = {graph.inputs[0]: x[None]}
