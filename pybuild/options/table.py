@@ -39,8 +39,7 @@ class LoadOptions:
     """How a model's file is read: pybuild.load."""
 
     signature: str = option(
-        "", kinds.text("NAME"), _OPEN,
-        "which one, of a .tflite file that has several signatures",
+        "", kinds.text("NAME"), _OPEN, "the one to build of a .tflite's signatures",
     )  # fmt: skip
     input_dims: Mapping[str, int] = option(
         {}, kinds.NUMBERS, _OPEN, "size of a dimension, by its name", word="input-dim",
