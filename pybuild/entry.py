@@ -17,7 +17,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
 from pybuild.features import Decision, Features, Images
-from pybuild.files.read import EXTERNAL, opened, read_bytes
+from pybuild.files.read import read_bytes
 from pybuild.front import Chain, Front, parted, read_front, with_front
 from pybuild.frontends.formats import ONNX, PT2, TFLITE
 from pybuild.ir.graph import Graph
@@ -51,6 +51,7 @@ def load(
     bounds: Mapping[str, int] | None = None,
     front: str | None = None,
     progress: Progress = silent,
+    signature: str = "",
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
@@ -65,6 +66,7 @@ def load(
     bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
                 their name: how much there is room for
     front       a .toml or .json file of features and decisions: docs/audio.md
+    signature   which one, of a .tflite that has several
     weights     other values of constants: arrays by name, or a parameter file's bytes,
                 of which only what the model has is read; None: of a graph .json, the
                 file beside it
@@ -96,9 +98,8 @@ def load(
 
 def _recipe(made: Model, asked: LoadOptions, what: Source, more: object) -> Recipe:
     """more: functions and weights, of which no file tells"""
-    is_file = isinstance(what, str | os.PathLike) and not str(what).lstrip().startswith(
-        "{"
-    )
+    written = isinstance(what, str) and what.lstrip().startswith("{")
+    is_file = isinstance(what, str | os.PathLike) and not written
     if not is_file or more != (None, None):
         return Recipe(None, asked)
     return Recipe(FileFact(Path(made.path).name, made.digest), asked)
@@ -115,25 +116,27 @@ def _loaded(
     dims, bounds, max_turns = asked.input_dims, asked.bounds, asked.max_turns
     digest = hashlib.sha256(data).hexdigest()
     values = {n: np.asarray(v) for n, v in asked.input_values.items()}
-    if values and kind not in (ONNX, TFLITE):
-        raise BuildError("--input-value", "is for .onnx and .tflite files only")
-    if bounds and kind != ONNX:
-        raise BuildError("--bound", "is for .onnx files only")
-    if max_turns and kind != TFLITE:
-        raise BuildError("--max-turns", "is for .tflite files only")
+    onnx_, flat = {ONNX: ".onnx"}, {TFLITE: ".tflite"}
+    for word, value, only in (
+        ("input-value", values, {**onnx_, **flat}), ("bound", bounds, onnx_),
+        ("max-turns", max_turns, flat), ("signature", asked.signature, flat),
+    ):  # fmt: skip
+        if value and kind not in only:
+            what = f"is for {' and '.join(only.values())} files only"
+            raise BuildError(f"--{word}", what)
     if functions is not None and kind in (TFLITE, ONNX):
         raise BuildError("functions", "are for a graph JSON, whose nodes call them")
     if kind == TFLITE:
         from pybuild.frontends import tflite
 
-        graph = tflite.load(short, data, dims, max_turns, values)
+        graph = tflite.load(short, data, dims, max_turns, values, asked.signature)
         return Model(where, graph, "litert", digest).with_weights(weights)
     if kind == ONNX:
         from pybuild.frontends import onnx
 
         near = onnx.Beside(folder)
         graph = onnx.load(short, data, dims, values, near, bounds)
-        made = Model(where, graph, "onnx", _digest(data, near.files))
+        made = Model(where, graph, "onnx", near.digest(data))
         return made.with_weights(weights)
     if kind == PT2:
         from pybuild.frontends import torch
@@ -149,15 +152,6 @@ def _loaded(
     if isinstance(weights, Mapping):
         all_known(weights, graph.constants, "weights")
     return Model(where, graph, "litert", digest)
-
-
-def _digest(data: bytes, files: Mapping[str, Path]) -> str:
-    """Of a model and of the files beside it."""
-    whole = hashlib.sha256(data)
-    for name in sorted(files):
-        with opened(files[name], EXTERNAL) as file:
-            whole.update(hashlib.file_digest(file, "sha256").digest())
-    return whole.hexdigest()
 
 
 @overload

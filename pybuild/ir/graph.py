@@ -154,6 +154,7 @@ class Graph:
              not written over while it is filled
     origins  node, or what a node makes -> its name and operator in the file
     fixed    inputs of the file that are constants, for what runs the file itself
+    signatures  of a file that has several: the one that this is, then the others
     """
 
     name: str
@@ -173,6 +174,7 @@ class Graph:
     sampled: str = ""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     fixed: Mapping[str, Array] = field(default_factory=dict, compare=False)
+    signatures: tuple[str, ...] = field(default=(), compare=False)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]

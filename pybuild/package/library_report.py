@@ -73,6 +73,7 @@ def made_report(
         stages=stages(plan),
         state=tables.state_bytes,
         warm_runs=tables.warm_runs,
+        signatures=graph.signatures,
         parameters=parameters,
         packed_constants=packed,
         quantisation=model.quantisation,

@@ -88,6 +88,9 @@ def _sizes(report: Report) -> Iterator[str]:
     yield f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes"
     yield f"work   {report.macs:,} multiply-accumulates"
     yield from _ends(report.inputs, report.outputs)
+    if report.signatures:
+        mine, *others = report.signatures
+        yield f"signature {mine} of {len(others) + 1}; others: {', '.join(others)}"
 
 
 def _ends(inputs: Iterable[Boundary], outputs: Iterable[Boundary]) -> Iterator[str]:

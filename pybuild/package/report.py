@@ -168,6 +168,7 @@ class Report:
     code       kernels in flash, as estimated
     bounds     what holds of each layer for any input: its sums, tests of data
     stack      of the kernels of an object, at most
+    signatures  of a file that has several: the one that is built, then the others
     command    that makes the same again
     schema     of these keys: one more whenever one goes or means something else
     """
@@ -204,6 +205,7 @@ class Report:
     code: tuple[CodePiece, ...] = ()
     bounds: tuple[LayerLimits, ...] = ()
     stack: KernelStack = NO_STACK
+    signatures: tuple[str, ...] = ()
     command: str = ""
     schema: int = SCHEMA
 

@@ -22,6 +22,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, UsageError
 from pybuild.frontends.formats import ONNX, TFLITE, format_of
+from pybuild.frontends.tflite.reader.first import with_first
 from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
@@ -257,7 +258,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
         first, kernels = _litert_net(path, graph, resolver), "kernels"
     run = _run_of(first, path, graph, resolver)
     name = f"LiteRT {ai_edge_litert.__version__} {kernels}"
-    hybrid = is_hybrid(read(path.name, path.read_bytes()))
+    hybrid = is_hybrid(read(path.name, path.read_bytes(), *graph.signatures[:1]))
     return Reference(name, "litert", run, hybrid=hybrid)
 
 
@@ -304,13 +305,22 @@ def _litert_net(path: Path, graph: Graph, resolver: Any) -> Any:
     with warnings.catch_warnings():  # that all tensors are kept is meant
         warnings.simplefilter("ignore", UserWarning)
         net = Interpreter(
-            model_content=path.read_bytes(),
+            model_content=_bytes_of(path, graph),
             experimental_op_resolver_type=resolver,
             experimental_preserve_all_tensors=True,
         )
     _fit_inputs(net, graph)
     net.allocate_tensors()
     return net
+
+
+def _bytes_of(path: Path, graph: Graph) -> bytes:
+    """A file of which the first subgraph is the graph's."""
+    data = path.read_bytes()
+    if not graph.signatures:
+        return data
+    number = read(path.name, data, graph.signatures[0]).number
+    return with_first(data, number)
 
 
 def _fit_inputs(net: Any, graph: Graph) -> None:
@@ -330,7 +340,7 @@ def timed_here(path: Path, graph: Graph) -> tuple[str, Run]:
 
     who, hint = _INTERPRETERS["litert"], NOT_TIMED
     with _told(path, who, hint):
-        net = Interpreter(model_content=path.read_bytes(), num_threads=1)
+        net = Interpreter(model_content=_bytes_of(path, graph), num_threads=1)
         net.allocate_tensors()
         _set_fixed(net, graph)
     indices = [detail["index"] for detail in _free_inputs(net, graph)]
@@ -369,6 +379,15 @@ def _wanted(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
 
 def is_hybrid(model: FlatModel) -> bool:
     """A float layer that reads int8 weights as they are, also in a loop."""
+    found, reached = [model], {model.number}
+    for graph in found:  # which grows
+        calls = graph.called() - reached
+        reached |= calls
+        found += [one for one in model.subgraphs if one.number in calls]
+    return any(map(_has_hybrid, found))
+
+
+def _has_hybrid(model: FlatModel) -> bool:
     kinds = [tensor.kind for tensor in model.tensors]
     for op in model.operators:
         if op.code not in _WEIGHTED:
@@ -376,4 +395,4 @@ def is_hybrid(model: FlatModel) -> bool:
         x, *others = (kinds[i] for i in op.inputs if 0 <= i < len(kinds))
         if x == "FLOAT32" and "INT8" in others:
             return True
-    return any(is_hybrid(graph) for graph in model.subgraphs)
+    return False

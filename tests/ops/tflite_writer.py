@@ -16,6 +16,7 @@ import tflite
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node, Tensor
+from tests.ops.tflite_tables import Flat, buffer, ints, offsets, signature, table
 
 
 class Inexpressible(Exception):
@@ -48,9 +49,9 @@ class FileOperator:
     options: Mapping[str, Any] = field(default_factory=dict)
     intermediates: tuple[int, ...] = ()
     custom: bytes = b""
+    late: bool = False  # its options are in the second union
 
 
-Flat = Any
 # of which LiteRT has no first version
 _VERSIONS = {"BROADCAST_TO": 2}
 
@@ -63,16 +64,18 @@ def write(
     subgraphs: int = 1,
     called: Sequence[tuple[Any, ...]] = (),
     old_codes: bool = True,
+    signatures: Mapping[str, int] | None = None,
 ) -> bytes:
     """The bytes of a model of one subgraph (or of several equal ones).
 
     called  tensors and operators of further subgraphs, and their inputs and outputs
     old_codes  operators' numbers stand in the field of old, too
+    signatures  name -> number of a subgraph
     """
     b = flatbuffers.Builder(1 << 12)
     every = [*operators, *(o for parts in called for o in parts[1])]
     codes = sorted({o.code for o in every})
-    buffers = [_buffer(b, None)]
+    buffers = [buffer(b, None)]
 
     def subgraph(
         tensors: Sequence[FileTensor],
@@ -85,105 +88,87 @@ def write(
             at = 0
             if tensor.data is not None:
                 at = len(buffers)
-                buffers.append(_buffer(b, tensor.data))
+                buffers.append(buffer(b, tensor.data))
             made.append(_tensor(b, tensor, at))
-        return _table(
+        return table(
             b, "SubGraph",
-            Tensors=_offsets(b, made),
-            Inputs=_ints(b, inputs),
-            Outputs=_ints(b, outputs),
-            Operators=_offsets(b, [_operator(b, o, codes) for o in operators]),
+            Tensors=offsets(b, made),
+            Inputs=ints(b, inputs),
+            Outputs=ints(b, outputs),
+            Operators=offsets(b, [_operator(b, o, codes) for o in operators]),
         )  # fmt: skip
 
     graph = subgraph(tensors, operators, inputs, outputs)
     others = [subgraph(*parts) for parts in called]
-    model = _table(
+    parts_of = [(tensors, operators, inputs, outputs), *called]
+    signed = [
+        signature(b, name, number, parts_of[number])
+        for name, number in (signatures or {}).items()
+    ]
+    model = table(
         b, "Model",
         Version=3,
-        OperatorCodes=_offsets(b, [_code(b, c, old_codes) for c in codes]),
-        Subgraphs=_offsets(b, [*[graph] * subgraphs, *others]),
-        Buffers=_offsets(b, buffers),
+        OperatorCodes=offsets(b, [_code(b, c, old_codes) for c in codes]),
+        Subgraphs=offsets(b, [*[graph] * subgraphs, *others]),
+        Buffers=offsets(b, buffers),
+        **({"SignatureDefs": offsets(b, signed)} if signed else {}),
     )  # fmt: skip
     b.Finish(model, b"TFL3")
     return bytes(b.Output())
 
 
-def _table(b: Flat, name: str, **fields: Any) -> int:
-    getattr(tflite, f"{name}Start")(b)
-    for key, value in fields.items():
-        getattr(tflite, f"{name}Add{key}")(b, value)
-    return int(getattr(tflite, f"{name}End")(b))
-
-
-def _offsets(b: Flat, items: Sequence[int]) -> int:
-    b.StartVector(4, len(items), 4)
-    for item in reversed(items):
-        b.PrependUOffsetTRelative(item)
-    return int(b.EndVector())
-
-
-def _ints(b: Flat, values: Sequence[int], kind: type = np.int32) -> int:
-    return int(b.CreateNumpyVector(np.asarray(values, kind)))
-
-
-def _buffer(b: Flat, data: Array | None) -> int:
-    if data is None:
-        return _table(b, "Buffer")
-    raw = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
-    b.StartVector(1, raw.size, 16)
-    b.head = b.head - raw.size
-    b.Bytes[b.head : b.head + raw.size] = raw.tobytes()
-    return _table(b, "Buffer", Data=int(b.EndVector()))
-
-
 def _tensor(b: Flat, tensor: FileTensor, buffer: int) -> int:
     fields: dict[str, Any] = {"Name": b.CreateString(tensor.name)}
-    fields["Shape"] = _ints(b, tensor.shape)
+    fields["Shape"] = ints(b, tensor.shape)
     if tensor.signature:
-        fields["ShapeSignature"] = _ints(b, tensor.signature)
+        fields["ShapeSignature"] = ints(b, tensor.signature)
     if tensor.scale:
-        fields["Quantization"] = _table(
+        fields["Quantization"] = table(
             b, "QuantizationParameters",
             Scale=b.CreateNumpyVector(np.asarray(tensor.scale, np.float32)),
-            ZeroPoint=_ints(b, tensor.zero_point, np.int64),
+            ZeroPoint=ints(b, tensor.zero_point, np.int64),
             QuantizedDimension=tensor.axis,
         )  # fmt: skip
     if tensor.variable:
         fields["IsVariable"] = True
     kind = getattr(tflite.TensorType, tensor.kind)
-    return _table(b, "Tensor", Type=kind, Buffer=buffer, **fields)
+    return table(b, "Tensor", Type=kind, Buffer=buffer, **fields)
 
 
 def _operator(b: Flat, operator: FileOperator, codes: list[str]) -> int:
     fields: dict[str, Any] = {
         "OpcodeIndex": codes.index(operator.code),
-        "Inputs": _ints(b, operator.inputs),
-        "Outputs": _ints(b, operator.outputs),
+        "Inputs": ints(b, operator.inputs),
+        "Outputs": ints(b, operator.outputs),
     }
     if operator.intermediates:
-        fields["Intermediates"] = _ints(b, operator.intermediates)
+        fields["Intermediates"] = ints(b, operator.intermediates)
     if operator.table:
         options = {
-            key: _ints(b, value)
+            key: ints(b, value)
             if isinstance(value, tuple)
             else b.CreateString(value)
             if isinstance(value, str)
+            else b.CreateByteVector(value)
+            if isinstance(value, bytes)
             else value
             for key, value in operator.options.items()
         }
-        fields["BuiltinOptions"] = _table(b, operator.table, **options)
-        kind = getattr(tflite.BuiltinOptions, operator.table)
-        fields["BuiltinOptionsType"] = kind
+        field, union = "BuiltinOptions", tflite.BuiltinOptions
+        if operator.late:
+            field, union = "BuiltinOptions2", tflite.BuiltinOptions2
+        fields[field] = table(b, operator.table, **options)
+        fields[f"{field}Type"] = getattr(union, operator.table)
     if operator.custom:
         fields["CustomOptions"] = b.CreateByteVector(operator.custom)
-    return _table(b, "Operator", **fields)
+    return table(b, "Operator", **fields)
 
 
 def _code(b: Flat, code: str, old: bool) -> int:
     known = tflite.BuiltinOperator
     number = getattr(known, code, known.CUSTOM)
     custom = {} if hasattr(known, code) else {"CustomCode": b.CreateString(code)}
-    return _table(
+    return table(
         b, "OperatorCode", DeprecatedBuiltinCode=min(number, 127) if old else 0,
         BuiltinCode=number, Version=_VERSIONS.get(code, 1), **custom,
     )  # fmt: skip

@@ -264,9 +264,11 @@ def test_weights_of_bytes_in_a_subgraph_make_a_file_hybrid() -> None:
         for kind in kinds
     )
     layer = FlatOperator("FULLY_CONNECTED", (0, 1, -1), (2,), None)
-    body = FlatModel(tensors, (layer,), (0,), (2,))
-    outer = FlatModel(tensors, (), (0,), (2,), (body,))
-    assert is_hybrid(outer) and not is_hybrid(replace(outer, subgraphs=()))
+    body = FlatModel(tensors, (layer,), (0,), (2,), number=1)
+    calling = FlatOperator("WHILE", (0,), (2,), None, calls=(1,))
+    outer = FlatModel(tensors, (calling,), (0,), (2,))
+    outer = replace(outer, subgraphs=(outer, body))
+    assert is_hybrid(outer) and not is_hybrid(replace(outer, operators=()))
     assert not is_hybrid(replace(body, operators=(replace(layer, inputs=(0, 2)),)))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem, ValuesNeeded
+from pybuild.frontends.onnx.classical.table import CLASSICAL
 from pybuild.frontends.onnx.draft import empty
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
@@ -157,6 +158,7 @@ _STANDARD: dict[str, Handler] = {
 }  # fmt: skip
 OPERATORS: dict[tuple[str, str], Handler] = {
     **{("", kind): handler for kind, handler in _STANDARD.items()},
+    **CLASSICAL,
     ("ai.onnx.ml", "ArrayFeatureExtractor"): index.array_feature,
     ("ai.onnx.ml", "Binarizer"): elements.binarize,
     **{

@@ -10,7 +10,7 @@ from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.builder import Builder, Call
 from pybuild.frontends.tflite.operators import detection, layers, shapes, windows
-from pybuild.frontends.tflite.operators.control import if_, while_
+from pybuild.frontends.tflite.operators.control import composite, if_, while_
 from pybuild.frontends.tflite.operators.elements import ELEMENTS
 from pybuild.frontends.tflite.operators.moves import MOVES
 from pybuild.frontends.tflite.operators.products import PRODUCTS
@@ -19,7 +19,7 @@ from pybuild.frontends.tflite.operators.reductions import REDUCTIONS
 from pybuild.frontends.tflite.operators.signal import PAIRS, SIGNAL
 from pybuild.frontends.tflite.operators.variables import SILENT, VARIABLES, state_of
 from pybuild.frontends.tflite.reader.fixed import with_values
-from pybuild.frontends.tflite.reader.flat import FlatOperator, read
+from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, read
 from pybuild.ir.graph import Graph, Tensor, rest_of, verify
 from pybuild.params.budget import Budget, TooMuch
 
@@ -50,6 +50,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SLICE": shapes.slice_,
     "SOFTMAX": layers.softmax,
     "SQUEEZE": shapes.squeeze,
+    "STABLEHLO_COMPOSITE": lambda call: composite(call, _walk),
     "STRIDED_SLICE": shapes.strided_slice,
     "TANH": layers.tanh,
     "TRANSPOSE": shapes.transpose,
@@ -65,7 +66,10 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
 }
 _SUPPORTED = "convert without it; docs/operators.md lists those that are"
 # have several outputs
-MANY = (detection.NAME, *PAIRS, "IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
+MANY = (
+    detection.NAME, *PAIRS, "IF", "SPLIT", "SPLIT_V", "STABLEHLO_COMPOSITE", "UNPACK",
+    "WHILE",
+)  # fmt: skip
 
 
 def load(
@@ -74,6 +78,7 @@ def load(
     input_dims: Mapping[str, int],
     max_turns: int = 0,
     input_values: Mapping[str, Array] | None = None,
+    signature: str = "",
 ) -> Graph:
     """The graph of a .tflite model, as written: nothing folded, nothing fused.
 
@@ -83,9 +88,10 @@ def load(
                 is what the file says, 1, unless given.
     max_turns   of each WHILE whose condition is computed; 0: those are refused
     input_values  of inputs that are constants of the graph, by their name
+    signature   which one, of a file that has several
     Errors      BuildError with every finding
     """
-    model, fixed = with_values(read(path, data), input_values or {})
+    model, fixed = with_values(read(path, data, signature), input_values or {})
     builder = Builder(path, PurePath(path).stem, model)
     builder.max_turns, builder.budget = max_turns, Budget(path, len(data))
     inputs = _inputs(builder, dict(input_dims))
@@ -104,6 +110,7 @@ def load(
         constants=dict(builder.constants),
         origins=builder.origins,
         fixed=fixed,
+        signatures=_signatures(model),
     )
     if builder.problems:
         found = BuildError.of(_each_once(builder.problems))
@@ -112,6 +119,12 @@ def load(
     graph = replace(graph, state=state)
     verify(graph)
     return graph
+
+
+def _signatures(model: FlatModel) -> tuple[str, ...]:
+    """Of a file with several, the one that is read first."""
+    found = sorted(model.signatures.items(), key=lambda one: one[1] != model.number)
+    return tuple(name for name, _ in found)
 
 
 def _each_once(problems: list[Problem]) -> list[Problem]:

@@ -100,9 +100,9 @@ def converted(program: Program) -> tuple[ModelProto, dict[str, str]]:
             _write(w, call)
         except BuildError as error:
             problems += error.problems
-        except _BAD as error:
-            what = f"its arguments are not valid ({type(error).__name__})"
-            problems.append(Problem(call.where, what))
+        except _BAD:
+            what = "the operator is not supported with these arguments"
+            problems.append(Problem(call.where, what, _OTHERWISE))
     if problems:
         raise BuildError.of(problems)
     return _message(program, w), w.mutated
@@ -112,8 +112,9 @@ def _write(w: Writer, call: Call) -> None:
     if not any(call.outputs):
         return
     name = ".".join(call.target.split(".")[:2])
-    plain = name.removesuffix("_").removesuffix("_copy")  # in place, or no view
-    handler = OPERATORS.get(name) or OPERATORS.get(plain)
+    plain = name.removesuffix("_")  # in place
+    names = (name, plain, plain.removesuffix("_copy"))  # the last: no view
+    handler = next((OPERATORS[n] for n in names if n in OPERATORS), None)
     if handler is None:
         if call.target.startswith("_operator."):
             return  # of sizes, which are numbers

@@ -108,6 +108,15 @@ OWN = (
         "test_onnx_quantised.py",
     ),
     ("com.microsoft", ("QLinearWhere",), "test_ort_quantiser.py"),
+    (
+        "ai.onnx.ml",
+        (
+            "LinearClassifier", "LinearRegressor", "Normalizer", "SVMClassifier",
+            "SVMRegressor", "Scaler", "TreeEnsembleClassifier",
+            "TreeEnsembleRegressor",
+        ),
+        "classical/test_sklearn.py",
+    ),
 )  # fmt: skip
 
 

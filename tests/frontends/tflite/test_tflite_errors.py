@@ -57,8 +57,8 @@ def test_what_follows_a_problem_is_still_examined() -> None:
 def test_several_subgraphs() -> None:
     found = _problems([_X, _Y], FileOperator("RELU", (0,), (1,)), subgraphs=2)
     assert found == [
-        "m.tflite: has 2 subgraphs, only models of one are supported. Hint: "
-        "convert one of its signatures"
+        "m.tflite: has 2 subgraphs that nothing calls: 'subgraph_0', 'subgraph_1'. "
+        "Hint: --signature subgraph_0 builds that one"
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,6 +26,14 @@ class Beside:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.files: dict[str, Path] = {}
+
+    def digest(self, data: bytes) -> str:
+        """Of a model and of the files beside it."""
+        whole = hashlib.sha256(data)
+        for name in sorted(self.files):
+            with opened(self.files[name], EXTERNAL) as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+        return whole.hexdigest()
 
     def fill(self, source: str, tensors: Iterable[TensorProto]) -> list[Problem]:
         """Gives each tensor its bytes; what stands in the way, once for each file."""

@@ -21,6 +21,7 @@ from pybuild.frontends.onnx.reader.fixed import (
     is_constant_input,
 )
 from pybuild.frontends.onnx.reader.infer import boundary, first_line, infer
+from pybuild.frontends.onnx.reader.labels import numbered
 from pybuild.frontends.onnx.reader.lift import lifted
 from pybuild.frontends.onnx.reader.op import OnnxModel, Op
 from pybuild.text.short_names import brief
@@ -63,6 +64,7 @@ def read(
     _raise(_external(source, model, beside or Beside()))
     model, constants = lifted(model)
     model = _checked(source, model, known)
+    numbered(model)
     values = fix_values(model, input_values or {}, constants)
     dims, opened = fix_dims(source, model, input_dims)
     types = _boundary_types(source, model)

@@ -53,7 +53,7 @@ class Builder:
         self.origins: dict[str, str] = {}
         self.redimensioned = False
         self.max_turns = 0  # of a WHILE whose condition is computed; 0: refused
-        self.inside: tuple[FlatModel, ...] = ()  # subgraphs, the outermost first
+        self.inside: tuple[int, ...] = ()  # subgraphs that call this one
         self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
         self.variables: dict[str, Variable] = {}
         self.kept: set[int] = set()  # tensors that are variables of an operator
@@ -73,7 +73,8 @@ class Builder:
         inside.nodes, inside.taken = outer.nodes, outer.taken
         inside.budget = outer.budget
         inside.origins = outer.origins
-        inside.numbered, inside.inside = outer.numbered, (*outer.inside, graph)
+        inside.numbered = outer.numbered
+        inside.inside = (*outer.inside, outer.model.number)
         inside.tensors, inside.constants = outer.tensors, outer.constants
         inside.graph = outer.graph
         inside.redimensioned = outer.redimensioned
@@ -310,12 +311,11 @@ class Call:
     def subgraph(self, option: str) -> FlatModel:
         """The subgraph whose number this option is; not one that it is part of."""
         number, graphs = self.option(option, -1), self.builder.model.subgraphs
-        if not 1 <= number <= len(graphs):
-            raise self.error(f"calls subgraph {number} of {len(graphs) + 1}")
-        found = graphs[number - 1]
-        if any(found is graph for graph in self.builder.inside):
+        if not 0 <= number < len(graphs):
+            raise self.error(f"calls subgraph {number} of {len(graphs)}")
+        if number in (self.builder.model.number, *self.builder.inside):
             raise self.error(f"calls subgraph {number}, which it is part of")
-        return found
+        return graphs[number]
 
     def output(self, shape: tuple[int, ...], index: int = 0) -> Tensor:
         """The tensor that this operator makes as its output of that number."""

@@ -32,12 +32,14 @@ def _called(
     inside = Builder.within(outer, graph)
     if len(graph.inputs) != len(given):
         raise call.error(f"gives {len(given)} inputs to {len(graph.inputs)}")
+    flow = Flow(call)
     for index, x in zip(graph.inputs, given, strict=True):
         flat = inside.typed(index, x.shape)
         if flat.dtype is not x.dtype:
             what = f"'{x.name}' is {x.dtype.value}, its subgraph wants "
             raise call.error(what + flat.dtype.value)
-        inside.known[index] = x
+        same = flat.quant == x.quant or inside.has_twin(index)
+        inside.known[index] = x if same else flow.node("copy", [x], like=flat)
     walk(inside)
     if inside.problems:
         raise BuildError.of(inside.problems)
@@ -58,6 +60,15 @@ def _given(call: Call, flow: Flow, made: Sequence[Tensor]) -> None:
         raise call.error(what)
     for index, x in enumerate(made):
         flow.give(flow.node("copy", [x]), index)
+
+
+def composite(call: Call, walk: Walk) -> None:
+    """An operator by name of which the file has a subgraph, too, that says it in
+    operators of the format.
+    """
+    flow = Flow(call)
+    graph = call.subgraph("DecompositionSubgraphIndex")
+    _given(call, flow, _called(call, graph, flow.args(), walk))
 
 
 def if_(call: Call, walk: Walk) -> None:

@@ -7,8 +7,8 @@ BuildError. Must not know what an operator means.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,8 +16,9 @@ import numpy.typing as npt
 import tflite
 from flatbuffers.number_types import Int32Flags
 
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, fitting
 from pybuild.records import dataclass
+from pybuild.text.short_names import brief
 
 Flat = Any  # a flatbuffers table of the package tflite, which has no types
 T = TypeVar("T")
@@ -27,8 +28,8 @@ _UNREADABLE = (
     struct.error, IndexError, ValueError, TypeError, KeyError, AttributeError,
     OverflowError, MemoryError, UnicodeDecodeError,
 )  # fmt: skip
-# operators that refer to subgraphs
-CALLERS = {"CALL_ONCE", "IF", "WHILE"}
+# operators that refer to subgraphs by their options
+_CALLERS = {"CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "WHILE"}
 _MOST = 200_000  # tensors or operators
 
 
@@ -56,6 +57,7 @@ class FlatOperator:
     """An operator as written; inputs and outputs are tensor indices, -1: absent.
 
     within  tensors that have only scales, of what it computes inside
+    calls   numbers of subgraphs
     """
 
     code: str
@@ -64,17 +66,31 @@ class FlatOperator:
     options: Flat | None
     within: tuple[int, ...] = ()
     custom: bytes = b""  # options of an operator that the format does not know
+    calls: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class FlatModel:
-    """The first subgraph of a file; subgraphs: the others, for what calls them."""
+    """A subgraph of a file, the one that is run.
+
+    subgraphs   all of the file, for what calls them
+    number      its own among them
+    name        as the file has it
+    signatures  of the file, if there are several: name -> number of its subgraph
+    """
 
     tensors: tuple[FlatTensor, ...]
     operators: tuple[FlatOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     subgraphs: tuple[FlatModel, ...] = ()
+    number: int = 0
+    name: str = ""
+    signatures: Mapping[str, int] = field(default_factory=dict)
+
+    def called(self) -> set[int]:
+        """The subgraphs that its operators call."""
+        return {number for operator in self.operators for number in operator.calls}
 
 
 def names_of(enum: type) -> dict[int, str]:
@@ -85,18 +101,55 @@ def names_of(enum: type) -> dict[int, str]:
 _CODES = names_of(tflite.BuiltinOperator)
 _KINDS = names_of(tflite.TensorType)
 _OPTIONS = names_of(tflite.BuiltinOptions)
+_MORE_OPTIONS = names_of(tflite.BuiltinOptions2)
 _BUILTIN_CODE = 10  # where the vtable of an operator's code has its new number
 
 
-def read(source: str, data: bytes) -> FlatModel:
-    """Errors  BuildError for anything that is not one whole .tflite model"""
+def read(source: str, data: bytes, signature: str = "") -> FlatModel:
+    """The subgraph of a signature; "": of the only one.
+
+    Errors  BuildError for anything that is not one whole .tflite model, for a
+            signature that it does not have, and for none of several
+    """
     if len(data) < 8 or data[4:8] != b"TFL3":
         raise BuildError(source, _NOT_VALID, "its bytes 4 to 8 must be 'TFL3'")
     try:
-        return _model(source, data)
+        graphs, signatures = _graphs(data)
     except _UNREADABLE:
         hint = "it is truncated or damaged"
         raise BuildError(source, _NOT_VALID, hint) from None
+    entries = signatures or _uncalled(graphs)
+    what = "signatures" if signatures else "subgraphs that nothing calls"
+    first = graphs[_chosen(source, entries, signature, what)]
+    found = entries if len(entries) > 1 else {}
+    return replace(first, subgraphs=graphs, signatures=found)
+
+
+def _uncalled(graphs: tuple[FlatModel, ...]) -> dict[str, int]:
+    """Name -> number of each subgraph that no other one calls."""
+    called = {n for g in graphs for n in g.called() if n != g.number}
+    found: dict[str, int] = {}
+    for graph in graphs:
+        if graph.number not in called:
+            name = graph.name or f"subgraph_{graph.number}"
+            taken = name in found
+            found[f"{name}_{graph.number}" if taken else name] = graph.number
+    return found or {"": 0}
+
+
+def _chosen(source: str, entries: Mapping[str, int], signature: str, what: str) -> int:
+    """The number of the subgraph; what: how the entries are called."""
+    if signature in entries:
+        return entries[signature]
+    names = [name for name in entries if name]
+    if signature:
+        hint = fitting(signature, names) if len(names) > 1 else "leave it out"
+        raise BuildError("--signature", f"{source} has no '{signature}'", hint)
+    if len(set(entries.values())) == 1:
+        return next(iter(entries.values()))
+    said = ", ".join(f"'{brief(name)}'" for name in names)
+    hint = f"--signature {brief(names[0])} builds that one"
+    raise BuildError(source, f"has {len(entries)} {what}: {said}", hint)
 
 
 def guarded(source: str, read_options: Callable[[], T]) -> T:
@@ -108,20 +161,25 @@ def guarded(source: str, read_options: Callable[[], T]) -> T:
         raise BuildError(source, _NOT_VALID, hint) from None
 
 
-def _model(source: str, data: bytes) -> FlatModel:
+def _graphs(data: bytes) -> tuple[tuple[FlatModel, ...], dict[str, int]]:
+    """All subgraphs, and those that signatures name."""
     model: Flat = tflite.Model.GetRootAs(data, 0)
     codes = [_code(c) for c in _each(data, model.OperatorCodesLength(),
                                      model.OperatorCodes)]  # fmt: skip
-    count = model.SubgraphsLength()
-    if count < 1 or (count > 1 and not CALLERS & set(codes)):
-        what = f"has {count} subgraphs, only models of one are supported"
-        raise BuildError(source, what, "convert one of its signatures")
     buffers = _Buffers(data, model)
-    first, *others = (
-        _graph(data, graph, buffers, codes)
-        for graph in _each(data, count, model.Subgraphs)
+    graphs = tuple(
+        replace(_graph(data, graph, buffers, codes), number=number)
+        for number, graph in enumerate(
+            _each(data, model.SubgraphsLength(), model.Subgraphs)
+        )
     )
-    return replace(first, subgraphs=tuple(others))
+    signatures = {
+        _text(one.SignatureKey()): one.SubgraphIndex()
+        for one in _each(data, model.SignatureDefsLength(), model.SignatureDefs)
+    }
+    if not graphs or not all(n < len(graphs) for n in signatures.values()):
+        raise ValueError(len(graphs))
+    return graphs, signatures
 
 
 def _graph(data: bytes, graph: Flat, buffers: _Buffers, codes: list[str]) -> FlatModel:
@@ -132,6 +190,7 @@ def _graph(data: bytes, graph: Flat, buffers: _Buffers, codes: list[str]) -> Fla
         tuple(_operator(o, codes) for o in operators),
         _indices(graph.InputsAsNumpy()),
         _indices(graph.OutputsAsNumpy()),
+        name=_text(graph.Name()),
     )
 
 
@@ -165,13 +224,16 @@ def _operator(operator: Flat, codes: list[str]) -> FlatOperator:
     index = operator.OpcodeIndex()
     if not 0 <= index < len(codes):
         raise ValueError(index)
+    options, code = _options(operator), codes[index]
+    named = dir(options) if code in _CALLERS else []
     return FlatOperator(
-        codes[index],
+        code,
         _indices(operator.InputsAsNumpy()),
         _indices(operator.OutputsAsNumpy()),
-        _options(operator),
+        options,
         _indices(operator.IntermediatesAsNumpy()),
         _array(operator.CustomOptionsAsNumpy()).astype(np.uint8).tobytes(),
+        tuple(getattr(options, n)() for n in named if n.endswith("SubgraphIndex")),
     )
 
 
@@ -179,6 +241,9 @@ def _options(operator: Flat) -> Flat | None:
     """The options as the table that the file says they are."""
     table = operator.BuiltinOptions()
     name = _OPTIONS.get(operator.BuiltinOptionsType(), "NONE")
+    if table is None:
+        table = operator.BuiltinOptions2()
+        name = _MORE_OPTIONS.get(operator.BuiltinOptions2Type(), "NONE")
     if table is None or name == "NONE" or not hasattr(tflite, name):
         return None
     options = getattr(tflite, name)()

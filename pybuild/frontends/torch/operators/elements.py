@@ -5,18 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pybuild.frontends.torch.operators.arithmetic import ARITHMETIC, operand
 from pybuild.frontends.torch.operators.writer import Handler, Writer
 from pybuild.frontends.torch.reader.program import Call, Ref
-
-
-def operand(w: Writer, call: Call, name: str, kind: str) -> str:
-    """A tensor or a number of an argument, in a type."""
-    value = call.get(name)
-    if isinstance(value, Ref):
-        return w.as_kind(value.name, kind)
-    if isinstance(value, bool | int | float):
-        return w.const(value, kind)
-    raise call.invalid(f"its '{name}' is missing")
 
 
 def one(kind: str, **attrs: Any) -> Handler:
@@ -49,6 +40,25 @@ def two(kind: str, turned: bool = False) -> Handler:
     return handler
 
 
+def truth(w: Writer, call: Call, kind: str, *inputs: str) -> None:
+    """A bool; where the call works in place, 1 or 0 in the type of its tensor."""
+    made = w.kind(call.outputs[0])
+    if made == "bool":
+        w.give(kind, *inputs)
+    else:
+        w.give("Identity", w.cast(w.op(kind, *inputs), made))
+
+
+def logical(kind: str) -> Handler:
+    """Of what is not 0."""
+
+    def handler(w: Writer, call: Call) -> None:
+        names = [n for n in ("self", "other") if n in call.args]
+        truth(w, call, kind, *(operand(w, call, name, "bool") for name in names))
+
+    return handler
+
+
 def compared(kind: str, no: bool = False) -> Handler:
     def handler(w: Writer, call: Call) -> None:
         x = call.tensor("self")
@@ -63,9 +73,9 @@ def compared(kind: str, no: bool = False) -> Handler:
         b = operand(w, call, "other", common)
         made = [w.as_kind(x, common), b]
         if no:
-            w.give("Not", w.op(kind, *made))
+            truth(w, call, "Not", w.op(kind, *made))
         else:
-            w.give(kind, *made)
+            truth(w, call, kind, *made)
 
     return handler
 
@@ -85,17 +95,9 @@ def bits(kind: str) -> Handler:
     return handler
 
 
-def div(w: Writer, call: Call) -> None:
-    made, mode = w.kind(call.outputs[0]), call.get("rounding_mode")
-    a, b = (operand(w, call, name, made) for name in ("self", "other"))
-    if mode is None:
-        w.give("Div", a, b)
-    elif mode == "floor" and "float" in made:
-        w.give("Floor", w.op("Div", a, b))
-    elif mode == "trunc" and "float" not in made:
-        w.give("Div", a, b)
-    else:
-        raise call.invalid(f"rounding_mode {mode} of {made} is not supported")
+def bitwise_not(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    w.give("Not" if w.kind(x) == "bool" else "BitwiseNot", x)
 
 
 def power(w: Writer, call: Call) -> None:
@@ -249,7 +251,7 @@ _ONE = {
     "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
     "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
     "hardswish": "HardSwish", "hardswish_": "HardSwish", "isnan": "IsNaN",
-    "log": "Log", "logical_not": "Not", "bitwise_not": "Not", "neg": "Neg",
+    "log": "Log", "neg": "Neg",
     "reciprocal": "Reciprocal", "relu": "Relu", "relu_": "Relu", "round": "Round",
     "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
     "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh", "softsign": "Softsign",
@@ -257,9 +259,9 @@ _ONE = {
 }  # fmt: skip
 _TWO = {
     "add": "Add", "add_": "Add", "sub": "Sub", "mul": "Mul", "mul_": "Mul",
-    "maximum": "Max", "minimum": "Min", "logical_and": "And", "logical_or": "Or",
-    "logical_xor": "Xor",
+    "maximum": "Max", "minimum": "Min", "multiply": "Mul", "subtract": "Sub",
 }  # fmt: skip
+_LOGICAL = {"and": "And", "not": "Not", "or": "Or", "xor": "Xor"}
 _BITS = {"and": "And", "or": "Or", "xor": "Xor"}
 _COMPARED = {
     "eq": ("Equal", False), "ne": ("Equal", True), "lt": ("Less", False),
@@ -276,6 +278,7 @@ ELEMENTS: dict[str, Handler] = {
     **{name: two(kind) for name, kind in _TWO.items()},
     **{name: bits(kind) for key, kind in _BITS.items()
        for name in (f"bitwise_{key}", f"__{key}__")},
+    **{f"logical_{key}": logical(kind) for key, kind in _LOGICAL.items()},
     **{name: compared(*kind) for name, kind in _COMPARED.items()},
     **dict.fromkeys(_SAME, identity),
     **dict.fromkeys(("dropout", "dropout_", "native_dropout"), dropout),
@@ -289,7 +292,8 @@ ELEMENTS: dict[str, Handler] = {
     **dict.fromkeys(("elu", "elu_"), elu),
     **dict.fromkeys(("softmax", "_softmax"), softmax("Softmax")),
     **dict.fromkeys(("log_softmax", "_log_softmax"), softmax("LogSoftmax")),
-    "div": div, "div_": div, "gelu": gelu, "glu": glu,
+    **ARITHMETIC, "bitwise_not": bitwise_not, "celu": sloped("Celu", "alpha", 1.0),
+    "gelu": gelu, "glu": glu,
     "hardsigmoid": one("HardSigmoid", alpha=1 / 6, beta=0.5),
     "log10": logarithm(10), "log2": logarithm(2), "masked_fill": masked_fill,
     "mish": one("Mish"), "pow": power, "prelu": prelu,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pybuild.frontends.torch.operators.in_place import turned_axes
+from pybuild.frontends.torch.operators.indices import INDICES
 from pybuild.frontends.torch.operators.writer import Handler, Writer
 from pybuild.frontends.torch.reader.program import Call, Ref
 
@@ -150,84 +151,6 @@ def roll(w: Writer, call: Call) -> None:
     w.give("Identity", x)
 
 
-# ---- by indices -----------------------------------------------------------------
-
-
-def embedding(w: Writer, call: Call) -> None:
-    w.give("Gather", call.tensor("weight"), call.tensor("indices"), axis=0)
-
-
-def gather(w: Writer, call: Call) -> None:
-    x = call.tensor("self")
-    axis = w.axis(int(call.get("dim")), w.rank(x))
-    w.give("GatherElements", x, call.tensor("index"), axis=axis)
-
-
-def index_select(w: Writer, call: Call) -> None:
-    x = call.tensor("self")
-    axis = w.axis(int(call.get("dim")), w.rank(x))
-    w.give("Gather", x, call.tensor("index"), axis=axis)
-
-
-def index(w: Writer, call: Call) -> None:
-    """x[:, rows], by one tensor; by several that follow each other from the first."""
-    x, given = call.tensor("self"), call.get("indices")
-    at = [i for i, one in enumerate(given) if isinstance(one, Ref)]
-    names = [given[i].name for i in at]
-    if any(w.kind(name) == "bool" for name in names):
-        raise call.invalid("an index of booleans is not supported", "use torch.where")
-    if len(at) == 1:
-        w.give("Gather", x, names[0], axis=at[0])
-        return
-    if at != list(range(len(at))):
-        raise call.invalid("this order of indices is not supported", "index_select")
-    shape = np.broadcast_shapes(*(w.shape(name) for name in names))
-    wide = []
-    for name in names:
-        one = w.op("Expand", w.as_kind(name, "int64"), w.ints(shape))
-        wide.append(w.op("Unsqueeze", one, w.ints([-1])))
-    w.give("GatherND", x, w.op("Concat", *wide, axis=-1))
-
-
-def slice_scatter(w: Writer, call: Call) -> None:
-    """x with a part of it replaced."""
-    x, part = call.tensor("self"), call.tensor("src")
-    axis = w.axis(int(call.get("dim", 0)), w.rank(x))
-    size = w.shape(x)[axis]
-    start, stop, _ = slice(call.get("start"), call.get("end")).indices(size)
-    if call.get("step", 1) != 1:
-        raise call.invalid("a step other than 1 is not supported")
-    parts = (
-        [w.op("Slice", x, w.ints([0]), w.ints([start]), w.ints([axis]))]
-        if start
-        else []
-    )
-    parts.append(part)
-    if stop < size:
-        parts.append(w.op("Slice", x, w.ints([stop]), w.ints([size]), w.ints([axis])))
-    w.give("Concat", *parts, axis=axis)
-
-
-def index_put(w: Writer, call: Call) -> None:
-    """x[rows] = values, along the first axis."""
-    x, given = call.tensor("self"), call.get("indices")
-    first = next((i for i, one in enumerate(given) if isinstance(one, Ref)), 0)
-    alone = sum(isinstance(one, Ref) for one in given) == 1
-    if not alone or call.get("accumulate", False):
-        raise call.invalid("only x[..., rows] = values is supported")
-    rank, rows = w.rank(x), given[first].name
-    count = w.shape(rows)[0] if w.rank(rows) else 1
-    order = [first, *(i for i in range(rank) if i != first)]
-    back = [order.index(i) for i in range(rank)]
-    shape = list(w.shape(x))
-    shape[first] = count
-    values = w.op("Expand", call.tensor("values"), w.ints(shape))
-    at = w.reshape(w.as_kind(rows, "int64"), (count, 1))
-    moved = w.op("Transpose", x, perm=order)
-    made = w.op("ScatterND", moved, at, w.op("Transpose", values, perm=order))
-    w.give("Transpose", made, perm=back)
-
-
 # ---- numbers --------------------------------------------------------------------
 
 
@@ -343,6 +266,7 @@ def nothing(w: Writer, call: Call) -> None:
 
 
 MOVES: dict[str, Handler] = {
+    **INDICES,
     **dict.fromkeys(
         ("view", "reshape", "flatten", "_unsafe_view", "unsqueeze", "squeeze",
          "unflatten", "reshape_as", "view_as"), reshape,
@@ -362,15 +286,12 @@ MOVES: dict[str, Handler] = {
     ),
     "amax": reduce("ReduceMax"), "amin": reduce("ReduceMin"), "arange": arange,
     "argmax": best("ArgMax"), "argmin": best("ArgMin"), "cat": cat,
-    "cumsum": cumsum, "embedding": embedding, "eye": eye, "flip": flip,
-    "gather": gather, "index": index, "index_put": index_put,
-    "index_put_": index_put, "index_copy": index_put, "index_select": index_select,
+    "cumsum": cumsum, "eye": eye, "flip": flip,
     "max": best("ArgMax", "ReduceMax"), "min": best("ArgMin", "ReduceMin"),
     "logsumexp": reduce("ReduceLogSumExp"), "narrow": narrow, "permute": permute,
     "pixel_shuffle": shuffle,
     "pixel_unshuffle": unshuffle, "prod": reduce("ReduceProd"), "repeat": repeat,
-    "roll": roll, "select": select, "slice": slice_, "slice_scatter": slice_scatter,
-    "stack": stack,
+    "roll": roll, "select": select, "slice": slice_, "stack": stack,
     "std": lambda w, call: variance(w, call, root=True),
     "sum": reduce("ReduceSum"), "topk": topk,
     "tril": triangle(0), "triu": triangle(1), "unbind": unbind, "var": variance,

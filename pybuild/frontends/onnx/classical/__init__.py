@@ -1,0 +1,1 @@
+"""Classical machine learning of ai.onnx.ml as general operators."""

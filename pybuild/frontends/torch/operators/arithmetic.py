@@ -1,0 +1,118 @@
+"""Arithmetic of elements that is several operators of ONNX's."""
+
+from __future__ import annotations
+
+from pybuild.frontends.torch.operators.writer import Handler, Writer
+from pybuild.frontends.torch.reader.program import Call, Ref
+
+
+def operand(w: Writer, call: Call, name: str, kind: str) -> str:
+    """A tensor or a number of an argument, in a type."""
+    value = call.get(name)
+    if isinstance(value, Ref):
+        return w.as_kind(value.name, kind)
+    if isinstance(value, bool | int | float):
+        return w.const(value, kind)
+    raise call.invalid(f"its '{name}' is missing")
+
+
+def div(w: Writer, call: Call) -> None:
+    made, mode = w.kind(call.outputs[0]), call.get("rounding_mode")
+    if ".floor_divide" in call.target:
+        mode = "floor"
+    a, b = (operand(w, call, name, made) for name in ("self", "other"))
+    if mode is None:
+        w.give("Div", a, b)
+    elif mode == "floor":
+        _floor_divide(w, a, b)
+    elif mode == "trunc" and "float" in made:
+        _towards_zero(w, w.op("Div", a, b))
+    else:
+        w.give("Div", a, b)
+
+
+def _floor_divide(w: Writer, a: str, b: str) -> None:
+    """By what is left of the division, as torch: 0.9 / 0.3 may be 2."""
+    kind = w.kind(w.call.outputs[0])
+    zero, less = (w.const(n, kind) for n in (0, 1))
+    left = w.op("Mod", a, b, fmod=1)
+    whole = w.op("Div", w.op("Sub", a, left), b)
+    signs = (w.op("Less", n, zero) for n in (left, b))
+    below = w.op("And", w.op("Xor", *signs), w.op("Not", w.op("Equal", left, zero)))
+    whole = w.op("Where", below, w.op("Sub", whole, less), whole)
+    if "float" in kind:  # which is whole but for rounding
+        w.give("Round", whole)
+    else:
+        w.give("Identity", whole)
+
+
+def _towards_zero(w: Writer, x: str) -> None:
+    w.give("Mul", w.op("Sign", x), w.op("Floor", w.op("Abs", x)))
+
+
+def trunc(w: Writer, call: Call) -> None:
+    _towards_zero(w, call.tensor("self"))
+
+
+def remainder(w: Writer, call: Call) -> None:
+    """What is left of a division, with the sign of the divisor; fmod: of the other."""
+    made = w.kind(call.outputs[0])
+    a, b = (operand(w, call, name, made) for name in ("self", "other"))
+    if ".fmod" in call.target or "float" not in made:
+        w.give("Mod", a, b, fmod=int(".fmod" in call.target))
+        return
+    zero, left = w.const(0, made), w.op("Mod", a, b, fmod=1)
+    signs = (w.op("Less", n, zero) for n in (left, b))
+    other = w.op("And", w.op("Xor", *signs), w.op("Not", w.op("Equal", left, zero)))
+    w.give("Where", other, w.op("Add", left, b), left)
+
+
+def lerp(w: Writer, call: Call) -> None:
+    """self + weight * (end - self)"""
+    x, made = call.tensor("self"), w.kind(call.outputs[0])
+    way = w.op("Sub", call.tensor("end"), x)
+    w.give("Add", x, w.op("Mul", operand(w, call, "weight", made), way))
+
+
+def added(kind: str) -> Handler:
+    """self + value * (tensor1 by tensor2)"""
+
+    def handler(w: Writer, call: Call) -> None:
+        made = w.op(kind, call.tensor("tensor1"), call.tensor("tensor2"))
+        value = call.get("value", 1)
+        if value != 1:
+            made = w.op("Mul", made, w.const(value, w.kind(call.outputs[0])))
+        w.give("Add", call.tensor("self"), made)
+
+    return handler
+
+
+def threshold(w: Writer, call: Call) -> None:
+    """x above a threshold, else a value."""
+    x, kind = call.tensor("self"), w.kind(call.outputs[0])
+    bound, value = (w.const(call.get(n), kind) for n in ("threshold", "value"))
+    w.give("Where", w.op("LessOrEqual", x, bound), value, x)
+
+
+def expm1(w: Writer, call: Call) -> None:
+    """exp(x) - 1, as near to 0 as torch: there Elu has it, by -x for what is above."""
+    x, kind = call.tensor("self"), w.kind(call.outputs[0])
+    zero, whole = w.const(0, kind), w.const(1, kind)
+    less = w.op("Elu", w.op("Neg", w.op("Abs", x)))
+    more = w.op("Div", w.op("Neg", less), w.op("Add", less, whole))
+    near = w.op("Where", w.op("Less", x, zero), less, more)
+    far = w.op("Sub", w.op("Exp", x), whole)
+    w.give("Where", w.op("Less", x, whole), near, far)
+
+
+def square(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    w.give("Mul", x, x)
+
+
+ARITHMETIC: dict[str, Handler] = {
+    **dict.fromkeys(("div", "divide", "floor_divide", "true_divide"), div),
+    "addcdiv": added("Div"), "addcmul": added("Mul"), "expm1": expm1,
+    "fmod": remainder, "lerp": lerp, "remainder": remainder, "square": square,
+    "threshold": threshold, "trunc": trunc,
+}  # fmt: skip

@@ -1,0 +1,58 @@
+"""Tables, vectors and buffers of flatbuffers, as .tflite files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tflite
+
+from pybuild.dtype import Array
+
+Flat = Any
+
+
+def signature(b: Flat, name: str, number: int, parts: tuple[Any, ...]) -> int:
+    tensors, _, *ends = parts
+    maps = [
+        [
+            table(b, "TensorMap", Name=b.CreateString(tensors[i].name), TensorIndex=i)
+            for i in end
+        ]
+        for end in ends
+    ]
+    key = b.CreateString(name)
+    given, taken = (offsets(b, each) for each in maps)
+    return table(
+        b, "SignatureDef", Inputs=given, Outputs=taken, SignatureKey=key,
+        SubgraphIndex=number,
+    )  # fmt: skip
+
+
+def table(b: Flat, name: str, **fields: Any) -> int:
+    getattr(tflite, f"{name}Start")(b)
+    for key, value in fields.items():
+        getattr(tflite, f"{name}Add{key}")(b, value)
+    return int(getattr(tflite, f"{name}End")(b))
+
+
+def offsets(b: Flat, items: Sequence[int]) -> int:
+    b.StartVector(4, len(items), 4)
+    for item in reversed(items):
+        b.PrependUOffsetTRelative(item)
+    return int(b.EndVector())
+
+
+def ints(b: Flat, values: Sequence[int], kind: type = np.int32) -> int:
+    return int(b.CreateNumpyVector(np.asarray(values, kind)))
+
+
+def buffer(b: Flat, data: Array | None) -> int:
+    if data is None:
+        return table(b, "Buffer")
+    raw = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+    b.StartVector(1, raw.size, 16)
+    b.head = b.head - raw.size
+    b.Bytes[b.head : b.head + raw.size] = raw.tobytes()
+    return table(b, "Buffer", Data=int(b.EndVector()))
