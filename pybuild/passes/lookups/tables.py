@@ -1,8 +1,9 @@
-"""Functions of one int8 tensor become tables of 256 bytes.
+"""Functions of one int8 tensor become tables of 256 bytes, or layers of one tap.
 
 A GELU of floats between a dequantize and a quantize is one, `mul(x, logistic(x))` of
 integers another: what each of 256 integers becomes is computed at build time, by the
-same nodes. Integers that are rounded at the build are those of the board.
+same nodes. Integers that are rounded at the build are those of the board. What has
+constants of each channel, such as BatchNormalization, becomes a layer (affine.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pybuild.ops.interpret import operator_of
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit
 from pybuild.passes.legalise import rounded
+from pybuild.passes.lookups.affine import Line, as_layer
 from pybuild.records import dataclass
 
 _TWO = (*BINARY, "prelu")
@@ -38,12 +40,14 @@ _FARTHEST = 32
 class _Chain:
     """The nodes that make one tensor of `root`, in order; the last one makes it.
 
-    closed  nothing else reads what they compute on the way
+    closed    nothing else reads what they compute on the way
+    channels  for each of which a constant may have a number; 1: none has
     """
 
     root: str
     nodes: tuple[Node, ...]
     closed: bool
+    channels: int
 
 
 def use_tables(graph: Graph, rounding: str) -> Graph:
@@ -75,23 +79,34 @@ def _is_whole(tensor: Tensor) -> bool:
     return whole and tensor.dtype is DType.INT8
 
 
-def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """Of each tensor those of which each of its elements is a function of one element:
-    the nearest first.
+def _numbers(tensor: Tensor) -> int:
+    """1 of a number for all elements, the channels of one for each of them; else 0."""
+    last = tensor.shape[-1] if tensor.shape else 1
+    return last if tensor.size == last else 0
+
+
+def _sources(graph: Graph, channels: dict[str, int]) -> dict[str, tuple[str, ...]]:
+    """Of each tensor those of which each of its elements is a function of one element,
+    and of its channel: the nearest first.
+
+    channels  is filled: of each such tensor as of a chain to it
     """
     found: dict[str, tuple[str, ...]] = {}
-    numbers = {name for name in graph.constants if graph.known(name)}
-    numbers = {name for name in numbers if graph.tensor(name).size == 1}
+    known = (name for name in graph.constants if graph.known(name))
+    numbers = {name: _numbers(graph.tensor(name)) for name in known}
     for node in graph.nodes:
         single = node.op in _SINGLE or (
             node.op == "map" and node.attrs["fn"] not in _OTHERS
         )
         given = node.inputs[:1] if node.op == "lookup" else node.inputs
-        reads = [n for n in given if n and n not in numbers]
+        reads = [n for n in given if n and not numbers.get(n)]
         if not single or node.device:
             continue
+        of_each = max((numbers.get(n, 1) for n in given), default=1)
         if not reads:
-            numbers.add(node.output)
+            numbers[node.output] = _numbers(graph.tensor(node.output))
+            continue
+        if of_each > 1 and of_each != graph.tensor(node.output).shape[-1:][0]:
             continue
         shapes = {graph.tensor(n).shape for n in (*reads, node.output)}
         if len(shapes) > 1:
@@ -99,6 +114,8 @@ def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
         first, *others = ((n, *found.get(n, ())) for n in dict.fromkeys(reads))
         common = (n for n in first if all(n in other for other in others))
         found[node.output] = tuple(common)[:_FARTHEST]
+        of_each = max(of_each, *(channels.get(n, 1) for n in reads))
+        channels[node.output] = of_each
     return found
 
 
@@ -107,7 +124,8 @@ class _Search:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._sources = _sources(graph)
+        self._channels: dict[str, int] = {}
+        self._sources = _sources(graph, self._channels)
         self._makers = graph.producers()
         self._users = graph.consumers()
         self._places = {node.output: i for i, node in enumerate(graph.nodes)}
@@ -135,7 +153,7 @@ class _Search:
         closed = all(user.output in nodes for user in readers)
         closed = closed and nodes.keys() & set(self._graph.outputs) <= {last.output}
         order = sorted(nodes.values(), key=lambda node: self._places[node.output])
-        return _Chain(root, tuple(order), closed)
+        return _Chain(root, tuple(order), closed, self._channels[last.output])
 
 
 def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -> Node:
@@ -144,12 +162,20 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
     closed = [c for c in worthy if c.closed]
     for chain in (*reversed(closed), *worthy):
         try:
-            table = _table(edit.old, chain, rounding)
+            made = _made(edit.old, chain, rounding)
         except BuildError:  # said with all others when kernels are chosen
-            table = None
-        if table is not None:
-            name = edit.constant(f"{node.output}.table", table)
+            made = None
+        if made is None:
+            continue
+        table, reals = made
+        if (table == table[:, :1]).all():
+            name = edit.constant(f"{node.output}.table", table[:, 0].copy())
             return replace(node, op="lookup", inputs=(chain.root, name), attrs={})
+        if reals is not None and chain.closed:
+            line = Line(edit.old.tensor(chain.root), node, reals, table)
+            layer = as_layer(edit, line, rounding)
+            if layer is not None:
+                return layer
     return node
 
 
@@ -165,17 +191,23 @@ def _is_worthy(chain: _Chain) -> bool:
     return count > 1 and not alone and (chain.closed or last in _TWO)
 
 
-def _table(graph: Graph, chain: _Chain, rounding: str) -> Array | None:
-    """What each integer of the root becomes; None: not all are numbers on the way, or
-    some leave int32.
+def _made(
+    graph: Graph, chain: _Chain, rounding: str
+) -> tuple[Array, Array | None] | None:
+    """What each integer of the root becomes in each channel, and the float32 that it
+    rounds, if any; None: not all are numbers on the way, or some leave int32.
 
+    Shapes  [256, channels]
     Errors  BuildError, as the operators have them
     """
-    names = (chain.root, *(node.output for node in chain.nodes))
-    moved = {n: replace(graph.tensor(n), shape=_INPUT.shape) for n in names}
-    small = replace(graph, tensors={**graph.tensors, **moved})
-    values: dict[str, Array] = {chain.root: _INPUT}
+    shape = (_INPUT.size, chain.channels)
+    values: dict[str, Array] = {chain.root: np.broadcast_to(_INPUT[:, None], shape)}
+    moved, reals = {chain.root: replace(graph.tensor(chain.root), shape=shape)}, None
     for node in chain.nodes:
+        depends = not moved.keys().isdisjoint(node.inputs)
+        if depends:
+            moved[node.output] = replace(graph.tensor(node.output), shape=shape)
+        small = replace(graph, tensors={**graph.tensors, **moved})
         reads = [values.get(n, graph.constants.get(n)) if n else None
                  for n in node.inputs]  # fmt: skip
         node = rounded(node, small, rounding)
@@ -186,5 +218,11 @@ def _table(graph: Graph, chain: _Chain, rounding: str) -> Array | None:
             made = operator_of(node, small).reference(node, small, reads)[0]
         if made.dtype == np.float32 and not np.isfinite(made).all():
             return None
-        values[node.output] = np.broadcast_to(made.reshape(-1), _INPUT.shape)
-    return np.ascontiguousarray(values[chain.nodes[-1].output])
+        if depends:
+            made = np.broadcast_to(made.reshape(-1, made.shape[-1]), shape)
+        values[node.output] = made
+    last = chain.nodes[-1]
+    if last.op == "quantize":
+        reals = values.get(last.inputs[0])
+    is_real = reals is not None and reals.dtype == np.float32
+    return values[last.output], reals if is_real else None

@@ -104,7 +104,7 @@ def batch_norm(draft: Draft, op: Op) -> None:
 
 
 def _vector(draft: Draft, op: Op, index: int) -> npt.NDArray[np.float64]:
-    value = draft.known(op.input(index))
+    value = draft.numbers(op.input(index))
     if value is None:
         raise op.invalid(f"its input '{op.input(index)}' is computed by the model")
     return value.astype(np.float64).reshape(-1)
