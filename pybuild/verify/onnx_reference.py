@@ -97,6 +97,8 @@ def _session(model: bytes | str, level: Any, optimised: str = "") -> Any:
     options.graph_optimization_level = level
     # without this, CPUs that have no VNNI saturate sums of two products to 16 bits
     options.add_session_config_entry("session.x64quantprecision", "1")
+    # float products with weights of few bits stay float: else x is quantised on the fly
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     options.intra_op_num_threads = 1
     if optimised:
         options.optimized_model_filepath = optimised
