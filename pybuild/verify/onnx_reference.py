@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.dtype import Array
+from pybuild.frontends.onnx.reader.labels import numbered
 from pybuild.ir.graph import Graph
 from pybuild.verify.layout import as_ours, channels_first, channels_last, flattened
 
@@ -81,6 +82,7 @@ def _with_outputs(path: Path, names: Iterable[str]) -> bytes:
     import onnx
 
     model = onnx.load(path)
+    numbered(model)
     given = {o.name for o in model.graph.output}
     for name in names:
         if name not in given:
