@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.dtype import Array
+from pybuild.frontends.onnx.reader.labels import numbered
 from pybuild.ir.graph import Graph
 from pybuild.verify.layout import as_ours, channels_first, channels_last, flattened
 
@@ -81,6 +82,7 @@ def _with_outputs(path: Path, names: Iterable[str]) -> bytes:
     import onnx
 
     model = onnx.load(path)
+    numbered(model)
     given = {o.name for o in model.graph.output}
     for name in names:
         if name not in given:
@@ -97,6 +99,8 @@ def _session(model: bytes | str, level: Any, optimised: str = "") -> Any:
     options.graph_optimization_level = level
     # without this, CPUs that have no VNNI saturate sums of two products to 16 bits
     options.add_session_config_entry("session.x64quantprecision", "1")
+    # float products with weights of few bits stay float: else x is quantised on the fly
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     options.intra_op_num_threads = 1
     if optimised:
         options.optimized_model_filepath = optimised

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,3 +57,39 @@ def buffer(b: Flat, data: Array | None) -> int:
     b.head = b.head - raw.size
     b.Bytes[b.head : b.head + raw.size] = raw.tobytes()
     return table(b, "Buffer", Data=int(b.EndVector()))
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """How a constant is kept without zeros; a level is a size, or (segments, indices).
+
+    kind  of the indices: Uint8Vector, Uint16Vector, Int32Vector
+    """
+
+    order: tuple[int, ...]
+    blocks: tuple[int, ...]
+    levels: tuple[Any, ...]
+    kind: str = "Int32Vector"
+
+
+def sparsity(b: Flat, sparse: Sparse) -> int:
+    levels = []
+    for level in sparse.levels:
+        if isinstance(level, int):
+            levels.append(table(b, "DimensionMetadata", Format=0, DenseSize=level))
+            continue
+        fields: dict[str, Any] = {}
+        for name, values in zip(("Segments", "Indices"), level, strict=True):
+            kind = {"Uint8Vector": np.uint8, "Uint16Vector": np.uint16}.get(
+                sparse.kind, np.int32
+            )
+            held = ints(b, values, kind)
+            fields[f"Array{name}"] = table(b, sparse.kind, Values=held)
+            union = getattr(tflite.SparseIndexVector, sparse.kind)
+            fields[f"Array{name}Type"] = union
+        levels.append(table(b, "DimensionMetadata", Format=1, **fields))
+    order, blocks = (ints(b, n) for n in (sparse.order, sparse.blocks))
+    return table(
+        b, "SparsityParameters", TraversalOrder=order, BlockMap=blocks,
+        DimMetadata=offsets(b, levels),
+    )  # fmt: skip

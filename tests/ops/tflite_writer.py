@@ -16,7 +16,16 @@ import tflite
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node, Tensor
-from tests.ops.tflite_tables import Flat, buffer, ints, offsets, signature, table
+from tests.ops.tflite_tables import (
+    Flat,
+    Sparse,
+    buffer,
+    ints,
+    offsets,
+    signature,
+    sparsity,
+    table,
+)
 
 
 class Inexpressible(Exception):
@@ -36,6 +45,7 @@ class FileTensor:
     axis: int = 0
     signature: tuple[int, ...] = ()
     variable: bool = False
+    sparse: Sparse | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,8 @@ def _tensor(b: Flat, tensor: FileTensor, buffer: int) -> int:
             ZeroPoint=ints(b, tensor.zero_point, np.int64),
             QuantizedDimension=tensor.axis,
         )  # fmt: skip
+    if tensor.sparse:
+        fields["Sparsity"] = sparsity(b, tensor.sparse)
     if tensor.variable:
         fields["IsVariable"] = True
     kind = getattr(tflite.TensorType, tensor.kind)

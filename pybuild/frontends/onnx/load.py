@@ -17,6 +17,7 @@ from pybuild.frontends.onnx.draft import empty
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
+from pybuild.frontends.onnx.foreign import FOREIGN, hint_of
 from pybuild.frontends.onnx.operators import (
     activations,
     bounded,
@@ -43,7 +44,6 @@ from pybuild.frontends.onnx.operators import (
 from pybuild.frontends.onnx.operators import reductions as joins
 from pybuild.frontends.onnx.operators.elements import either, either_cast, either_scaled
 from pybuild.frontends.onnx.reader.beside import Beside
-from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, OnnxModel, Op
 from pybuild.frontends.onnx.reader.read import TYPES, array_of, node_of, read
 from pybuild.ir.graph import Bound, Graph, Quant, Tensor, rest_of
@@ -60,7 +60,9 @@ _LAYERS: dict[str, Handler] = {
     "Concat": either(shape.concat, moves.concat),
     "Conv": either(spatial.conv, windows.conv),
     "ConvTranspose": either(spatial.conv_transpose, windows.conv_transpose),
-    "DequantizeLinear": either_scaled(quant.dequantize_linear, integer.dequantize),
+    "DequantizeLinear": integer.in_bytes(
+        either_scaled(quant.dequantize_linear, integer.dequantize)
+    ),
     "Div": either(eltwise.div, elements.plain("divide")),
     "Dropout": either(shape.identity, elements.identity),
     "Flatten": shape.flatten,
@@ -90,20 +92,6 @@ _LAYERS: dict[str, Handler] = {
     "Tanh": either(eltwise.same, elements.plain("tanh")),
     "Transpose": shape.transpose,
     "Unsqueeze": shape.unsqueeze,
-}
-_MICROSOFT: dict[str, Handler] = {
-    "DequantizeLinear": quant.dequantize_linear,
-    "QGemm": quant.qgemm,
-    "QLinearAdd": quant.qlinear_binary,
-    "QLinearAveragePool": quant.qlinear_unary,
-    "QLinearConcat": quant.qlinear_concat,
-    "QLinearGlobalAveragePool": quant.qlinear_unary,
-    "QLinearLeakyRelu": quant.qlinear_unary,
-    "QLinearMul": quant.qlinear_binary,
-    "QLinearSigmoid": quant.qlinear_unary,
-    "QLinearSoftmax": quant.qlinear_unary,
-    "QLinearWhere": quant.qlinear_where,
-    "QuantizeLinear": quant.quantize_linear,
 }
 
 
@@ -165,7 +153,7 @@ OPERATORS: dict[tuple[str, str], Handler] = {
         ("ai.onnx.preview.training", kind): handler
         for kind, handler in training.TRAINING.items()
     },
-    **{(MICROSOFT, kind): handler for kind, handler in _MICROSOFT.items()},
+    **{(MICROSOFT, kind): handler for kind, handler in FOREIGN.items()},
 }
 
 _OTHERWISE = "simplify with onnxsim, or export without it; `crt inspect` lists all"
@@ -307,9 +295,7 @@ def _import(draft: Draft, op: Op) -> None:
     if handler is None and (op.domain or op.kind not in ONLY_FOLDED):
         kind = f"{op.domain}.{op.kind}" if op.domain else op.kind
         what = f"the operator {kind} is not supported"
-        microsoft = REFUSED if op.domain == MICROSOFT else {}
-        hint = microsoft.get(op.kind, _OTHERWISE)
-        draft.problems.append(Problem(op.where, what, hint))
+        draft.problems.append(Problem(op.where, what, hint_of(op) or _OTHERWISE))
         draft.stand_in(op.outputs)
         return
     if any(name and not draft.has(name) for name in op.inputs):

@@ -34,6 +34,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "CONCATENATION": shapes.concatenation,
     "CONV_2D": layers.conv2d,
     "DEPTHWISE_CONV_2D": layers.depthwise_conv2d,
+    "DENSIFY": layers.densify,
     "DEQUANTIZE": layers.dequantize,
     "EXPAND_DIMS": shapes.expand_dims,
     "IF": lambda call: if_(call, _walk),

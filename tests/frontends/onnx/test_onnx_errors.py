@@ -234,7 +234,7 @@ def test_dynamic_dimensions() -> None:
     assert problems(model) == [
         "bad.onnx: input 'x' has a dynamic dimension 'batch'. "
         "Hint: --input-dim batch=1",
-        "bad.onnx: input 'x' has a dynamic dimension 'x.2'. Hint: --input-dim x.2=1",
+        "bad.onnx: input 'x' has a dynamic dimension 'x.2'. Hint: --input-dim x.2=SIZE",
     ]
     data = model.SerializeToString()
     graph = load("bad.onnx", data, {"batch": 2, "x.2": 5})

@@ -108,6 +108,7 @@ OWN = (
         "test_onnx_quantised.py",
     ),
     ("com.microsoft", ("QLinearWhere",), "test_ort_quantiser.py"),
+    ("com.microsoft", ("MatMulNBits",), "bits/test_few_bits.py"),
     (
         "ai.onnx.ml",
         (

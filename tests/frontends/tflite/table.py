@@ -41,6 +41,13 @@ takes one class for each box unless `use_regular_nms` is set: with more, LiteRT 
 beside its outputs. NEG of bytes and int16 negates the integers as they are, whatever
 their scales; PRELU of int16 has slopes of int8.
 
+Weights that a file keeps without their zeros (DENSIFY, pruned models) have them again
+from import on, whether DENSIFY or a layer reads them. STABLEHLO_COMPOSITE, an operator
+by name as litert-torch writes it, is compiled as the subgraph that the file has for it;
+of a file with several signatures, `--signature NAME` chooses one
+([several-models.md](several-models.md) has them as models of one image). BATCH_MATMUL
+of int16 by int8 gives LiteRT's integers, too.
+
 TensorFlow Lite Micro ({{version}}) registers {{registered}} builtin operators: all are
 here, in every type in which it computes them (last column), and their integers are
 compared with those that it gave (`tests/frontends/tflm.json`). Where it computes

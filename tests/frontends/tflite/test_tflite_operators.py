@@ -65,7 +65,8 @@ def test_all_files_are_as_the_page_says() -> None:
 # these keep, choose or call: test_tflite_variables, _control, _subgraphs, _detection;
 # signal/ has a file of each of its operators
 OWN = (
-    "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM TFLite_Detection_PostProcess", "IF",
+    "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM TFLite_Detection_PostProcess", "DENSIFY",
+    "IF",
     "READ_VARIABLE", "STABLEHLO_COMPOSITE", "VAR_HANDLE", "WHILE",
 )  # fmt: skip
 

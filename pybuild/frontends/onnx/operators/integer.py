@@ -6,14 +6,17 @@ Zero points are taken off first, so that sums are of plain int32.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
+from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import Handler, flowing, onnx_type
-from pybuild.frontends.onnx.operators.products import product
+from pybuild.frontends.onnx.operators.products import MATMUL, product
 from pybuild.frontends.onnx.operators.windows import convolved, window
+from pybuild.frontends.onnx.reader.op import Op
 
 _REAL = DType.FLOAT32
 
@@ -100,6 +103,63 @@ def dequantize(flow: Flow) -> None:
     made = flow.mul(flow.cast(wide, result), _fitting(flow, scale, x))
     told = flow.op.integer("output_dtype", 0)
     flow.give(flow.cast(made, onnx_type(flow.op, told)) if told else made)
+
+
+_NARROW = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint8}
+
+
+def in_bytes(handler: Handler) -> Handler:
+    """Of values and zero points of 4 or 2 bits as if they had 8."""
+
+    def made(draft: Draft, op: Op) -> None:
+        inputs = list(op.inputs)
+        for index in (0, 2):
+            value = draft.known(op.input(index))
+            kind = None if value is None else _NARROW.get(value.dtype.name)
+            if value is not None and kind is not None:
+                inputs[index] = draft.fresh(f"{op.input(index)}.bytes")
+                draft.budget.put(draft.values, inputs[index], value.astype(kind))
+        handler(draft, replace(op, inputs=tuple(inputs)))
+
+    return made
+
+
+def _fields(packed: Array, bits: int, count: int) -> Array:
+    """Numbers of some bits along the last axis, the least bits of a byte first."""
+    whole = packed.astype(np.uint8)
+    parts = [whole >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
+    wide: Array = np.stack(parts, -1).reshape(*packed.shape[:-1], -1)
+    return wide[..., :count]
+
+
+@flowing
+def matmul_bits(flow: Flow) -> None:
+    """com.microsoft.MatMulNBits: x times weights of few bits, in blocks along the
+    features, which are constants: as real numbers from here on.
+    """
+    op = flow.op
+    columns, rows, bits, size = (
+        op.integer(n, d)
+        for n, d in (("N", 0), ("K", 0), ("bits", 4), ("block_size", 0))
+    )
+    if bits not in (2, 4, 8) or min(columns, rows, size) < 1 or flow.has(4):
+        raise op.invalid(f"{bits} bits, or an order of its rows, is not supported")
+    count = -(-rows // size)
+    packed = flow.value(1, "B").reshape(columns, count, size * bits // 8)
+    scale = flow.value(2, "scales").reshape(columns, count, 1).astype(np.float32)
+    zero: Array = np.full((columns, count, 1), 1 << bits - 1, np.float32)
+    if flow.has(3):
+        given = flow.value(3, "zero_points")
+        if given.dtype == np.uint8:
+            given = _fields(given.reshape(columns, -1), bits, count)
+        zero = given.reshape(columns, count, 1)
+    numbers = _fields(packed, bits, size).astype(np.float32)
+    whole = (numbers - zero.astype(np.float32)) * scale
+    weights = whole.reshape(columns, -1)[:, :rows].T
+    made = flow.draft.fresh(f"{op.output}.product")
+    inputs = (op.input(0), flow.const(np.ascontiguousarray(weights, np.float32)))
+    MATMUL(flow.draft, replace(op, name=made, inputs=inputs, outputs=(made,), attrs={}))
+    flow.give(flow.add(made, flow.arg(5)) if flow.has(5) else made)
 
 
 @flowing

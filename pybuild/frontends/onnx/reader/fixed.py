@@ -63,16 +63,13 @@ def fix_dims(
     problems, used = [], set()
     opened: dict[str, Problem] = {}
     constants = is_constant_input(model)
+    _open_negative(model)
     for value in model.graph.input:
         if value.name in constants:
             continue
         dims = value.type.tensor_type.shape.dim
         # a dimension of 0 is one, if it is said: ONNX passes what is unused so
-        open_axes = [
-            i
-            for i, dim in enumerate(dims)
-            if dim.dim_value < 0 or not dim.HasField("dim_value")
-        ]
+        open_axes = [i for i, dim in enumerate(dims) if not dim.HasField("dim_value")]
         for axis in open_axes:
             dim = dims[axis]
             keys = [dim.dim_param, f"{value.name}.{axis}"]
@@ -83,18 +80,24 @@ def fix_dims(
                 _set_everywhere(model, dim.dim_param, input_dims[key])
                 dim.dim_value = input_dims[key]
                 continue
-            if dim.HasField("dim_value"):
-                what = f"dimension {axis} of input '{value.name}' is {dim.dim_value}"
-                problems.append(Problem(source, what, "export it with at least 1"))
-                continue
             name = dim.dim_param or f"{value.name}.{axis}"
             what = f"input '{value.name}' has a dynamic dimension '{name}'"
-            opened[name] = Problem(source, what, f"--input-dim {name}=1")
+            size = "1" if axis == 0 else "SIZE"  # only a batch is 1 for sure
+            opened[name] = Problem(source, what, f"--input-dim {name}={size}")
             dim.dim_value = 1
     for key in sorted(set(input_dims) - used):
         what = f"no dynamic dimension is named '{key}'"
         problems.append(Problem("--input-dim", what))
     return problems, opened
+
+
+def _open_negative(model: ModelProto) -> None:
+    """A size below 0, as some exporters write what is open, is none."""
+    graph = model.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:
+                dim.ClearField("dim_value")
 
 
 def _set_everywhere(model: ModelProto, name: str, value: int) -> None:

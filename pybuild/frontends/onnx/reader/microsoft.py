@@ -10,7 +10,6 @@ REFUSED = {
     "op_types_to_quantize=['MatMul', 'Gemm', 'Conv'])",
     "QAttention": "quantise the model before transformers' layers are fused",
     "QEmbedLayerNormalization": "quantise the model before its layers are fused",
-    "MatMulNBits": _FOUR_BITS,
     "MatMulBnb4": _FOUR_BITS,
     "GatherBlockQuantized": _FOUR_BITS,
     "DynamicQuantizeMatMul": _BEFORE,

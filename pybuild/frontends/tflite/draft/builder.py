@@ -14,9 +14,9 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.known import value_of
+from pybuild.frontends.tflite.draft.stored import stored
 from pybuild.frontends.tflite.draft.variable import Variable
 from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, guarded
-from pybuild.frontends.tflite.reader.nibbles import unpacked
 from pybuild.frontends.tflite.reader.scales import quant_of
 from pybuild.ir.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
@@ -103,9 +103,9 @@ class Builder:
         if dtype is None:
             what = f"'{name}' has type {flat.kind}, which is not supported"
             raise BuildError(self.source, what, "convert to int8 or float32")
-        if flat.sparse or (flat.variable and index not in self.kept):
-            kind = "sparse" if flat.sparse else "a variable"
-            raise BuildError(self.source, f"'{name}' is {kind}, which is not supported")
+        if flat.variable and index not in self.kept:
+            what = f"'{name}' is a variable, which is not supported"
+            raise BuildError(self.source, what)
         tensor = Tensor(name, shape, dtype, quant_of(self.source, name, flat, dtype))
         if any(dim < 1 for dim in shape) or tensor.bytes >= MOST_BYTES:
             what = f"'{name}' has shape {list(shape)}"
@@ -135,21 +135,19 @@ class Builder:
         kind: np.dtype[np.generic] = np.dtype(np.float16)
         if flat.kind != "FLOAT16":
             kind = self.typed(index, flat.shape, True).dtype.numpy
-        count = 1
-        for dim in flat.shape:
-            count *= dim
-        half = flat.kind == "INT4"
-        size = (count + 1) // 2 if half else count * kind.itemsize
-        if count < 0 or size != flat.data.size:
-            what = f"constant '{name}' of shape {list(flat.shape)} has "
-            what += f"{flat.data.size} bytes, not {size}"
-            raise BuildError(self.source, what, "the file is damaged")
-        if half:
-            return unpacked(flat.data, count).reshape(flat.shape)
-        value: Array = np.frombuffer(flat.data.tobytes(), kind).reshape(flat.shape)
+        value = stored(self.source, name, flat, kind, self.budget)
         if self.has_twin(index):
             return np.bitwise_xor(value.view(np.uint8), np.uint8(128)).view(np.int8)
         return value
+
+    def hold(self, index: int, value: Array) -> None:
+        """Makes a tensor a constant of the file: what it holds is known."""
+        tensors = list(self.model.tensors)
+        if self.has_twin(index):
+            value = np.bitwise_xor(value.view(np.uint8), np.uint8(128))
+        data = np.frombuffer(value.tobytes(), np.uint8)
+        tensors[index] = replace(tensors[index], data=data, shape=value.shape)
+        self.model = replace(self.model, tensors=tuple(tensors))
 
     def add(self, tensor: Tensor, value: Array | None = None) -> Tensor:
         """Adds a tensor, under another name where its own is taken by another.

@@ -262,6 +262,11 @@ def quantize(call: Call) -> None:
     call.emit("quantize", (call.tensor(0).name,), {})
 
 
+def densify(call: Call) -> None:
+    """Weights with their zeros, a constant of the file from here on."""
+    call.builder.hold(call.flat.outputs[0], call.constant(0))
+
+
 def dequantize(call: Call) -> None:
     """Of a constant (int8 or float16 weights), done now."""
     index = call.index(0)

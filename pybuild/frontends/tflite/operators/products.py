@@ -5,6 +5,7 @@ TRANSPOSE_CONV, resizing, norms of rows.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,14 +19,18 @@ from pybuild.frontends.tflite.operators.fixed import (
     requantized_wide,
     whole_scale,
 )
-from pybuild.ir.graph import Tensor
+from pybuild.ir.graph import Quant, Tensor
 from pybuild.ops.contract import product_fits, ratio_of
 from pybuild.params.budget import MOST_RESIZED
 
 
 def batch_matmul(call: Call) -> None:
     """Of the last two axes, either of them turned."""
-    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0, 1)
+    kinds, flow = (DType.FLOAT32, DType.INT8, DType.INT16), Flow(call)
+    if (flow.arg(0).dtype, flow.arg(1).dtype) == (DType.INT16, DType.INT8):
+        a, b = flow.arg(0), _in_int16(flow, flow.arg(1))
+    else:
+        flow, (a, b) = typed(call, kinds, 0, 1)
     if min(len(a.shape), len(b.shape)) < 2:
         raise call.error(f"{list(a.shape)} by {list(b.shape)}")
     sides = []
@@ -35,6 +40,20 @@ def batch_matmul(call: Call) -> None:
             axes[-2:] = axes[-1], axes[-2]
         sides.append(flow.transpose(x, axes))
     flow.give(_product(flow, sides[0], sides[1]))
+
+
+def _in_int16(flow: Flow, x: Tensor) -> Tensor:
+    """The same numbers without a zero point: LiteRT multiplies int16 by int8 as it does
+    two of int16.
+    """
+    whole_scale(flow, x)
+    made = flow.cast(flow.centred(x), DType.INT16)
+    quant = Quant((x.scale,), (0,))
+    value = flow.known(made)
+    if value is None:
+        return flow.node("copy", [made], like=replace(made, quant=quant))
+    name = flow.builder.fresh(f"{x.name}_int16")
+    return flow.builder.add(Tensor(name, x.shape, DType.INT16, quant), value)
 
 
 def _product(flow: Flow, a: Tensor, b: Tensor) -> Tensor:

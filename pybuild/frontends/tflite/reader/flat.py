@@ -37,6 +37,7 @@ _MOST = 200_000  # tensors or operators
 class FlatTensor:
     """A tensor as written; `data` is empty where the value is computed.
 
+    sparse     the table of a constant that is kept without its zeros
     signature  the shape with -1 where it is open; empty: as shape
     """
 
@@ -49,7 +50,7 @@ class FlatTensor:
     zero_point: tuple[int, ...]
     axis: int
     variable: bool
-    sparse: bool
+    sparse: Flat | None
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ def _tensor(tensor: Flat, buffers: _Buffers) -> FlatTensor:
         zero_point,
         axis,
         bool(tensor.IsVariable()),
-        tensor.Sparsity() is not None,
+        tensor.Sparsity(),
     )
 
 

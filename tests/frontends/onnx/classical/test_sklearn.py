@@ -22,8 +22,6 @@ from pybuild.verify.reference import reference
 
 ZIP = zipfile.ZipFile(Path(__file__).resolve().parents[3] / "exported" / "sklearn.zip")
 MODELS = [name[:-5] for name in ZIP.namelist() if name.endswith(".onnx")]
-# outputs that are no numbers for ONNX Runtime
-NAMED = ("forest_of_names", "forest_zipped", "logistic_of_names")
 # scikit-learn divides by the largest magnitude, ONNX by the largest value
 OTHERWISE = "normal_max"
 # of each kind one, as C and through LLVM
@@ -63,9 +61,9 @@ def test_scikit_learn(name: str, values: Any) -> None:
                 _close(found[output], want.reshape(found[output].shape))
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in NAMED])
+@pytest.mark.parametrize("name", MODELS)
 def test_onnx_runtime(name: str, values: Any, tmp_path: Path) -> None:
-    """Every output, also scores that are no probabilities."""
+    """Every output, also scores that are no probabilities; labels by their numbers."""
     path = tmp_path / "m.onnx"
     path.write_bytes(ZIP.read(f"{name}.onnx"))
     graph = _model(name).lower()

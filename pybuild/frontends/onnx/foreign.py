@@ -1,0 +1,40 @@
+"""Operators of com.microsoft, and of others what to do instead of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.operators import integer, quant
+from pybuild.frontends.onnx.reader.microsoft import REFUSED
+from pybuild.frontends.onnx.reader.op import MICROSOFT, Op
+
+Handler = Callable[[Draft, Op], None]
+
+# domains of QONNX, as Brevitas and qkeras2onnx write them
+_QONNX = ("qonnx.", "onnx.brevitas", "finn.")
+_QCDQ = "convert it to QCDQ: qonnx-convert --output-style qcdq"
+
+
+def hint_of(op: Op) -> str:
+    """What to do instead of an operator that is refused; "": nothing in particular."""
+    if op.domain.startswith(_QONNX):
+        return _QCDQ
+    return REFUSED.get(op.kind, "") if op.domain == MICROSOFT else ""
+
+
+FOREIGN: dict[str, Handler] = {
+    "DequantizeLinear": quant.dequantize_linear,
+    "MatMulNBits": integer.matmul_bits,
+    "QGemm": quant.qgemm,
+    "QLinearAdd": quant.qlinear_binary,
+    "QLinearAveragePool": quant.qlinear_unary,
+    "QLinearConcat": quant.qlinear_concat,
+    "QLinearGlobalAveragePool": quant.qlinear_unary,
+    "QLinearLeakyRelu": quant.qlinear_unary,
+    "QLinearMul": quant.qlinear_binary,
+    "QLinearSigmoid": quant.qlinear_unary,
+    "QLinearSoftmax": quant.qlinear_unary,
+    "QLinearWhere": quant.qlinear_where,
+    "QuantizeLinear": quant.quantize_linear,
+}

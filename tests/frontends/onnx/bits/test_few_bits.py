@@ -1,0 +1,170 @@
+"""Weights of few bits, in blocks or not, raw integers that are joined before they are
+dequantised, and what else exporters write of sizes: what ONNX Runtime gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import pybuild
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.ops.interpret import interpret
+from pybuild.verify.reference import reference
+
+RNG = np.random.default_rng(4)
+WEIGHTS = RNG.integers(-8, 8, (64, 16))
+SCALES = RNG.uniform(0.01, 0.1, (2, 16)).astype(np.float32)
+INT4, UINT4 = TensorProto.INT4, TensorProto.UINT4
+Ends = tuple[str, int, Sequence[Any]]
+
+
+def _model(
+    nodes: list[onnx.NodeProto], x: Ends, y: Ends, held: dict[str, Any],
+    kinds: dict[str, int] | None = None,
+) -> onnx.ModelProto:  # fmt: skip
+    """kinds: of tensors of 4 bits"""
+    kinds = kinds or {}
+    values = [
+        helper.make_tensor(name, kinds[name], np.shape(value), np.ravel(value).tolist())
+        if name in kinds
+        else numpy_helper.from_array(np.asarray(value), name)
+        for name, value in held.items()
+    ]
+    ends = [helper.make_tensor_value_info(*end) for end in (x, y)]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], values)
+    domains = sorted({"", *(node.domain for node in nodes)})
+    opsets = [helper.make_opsetid(d, 1 if d else 21) for d in domains]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def _equal(model: onnx.ModelProto, folder: Path, x: Array, built: bool = False) -> None:
+    path = folder / "m.onnx"
+    onnx.save(model, path)
+    loaded = pybuild.load(path)
+    graph = loaded.lower()
+    theirs = reference("ort", path, graph).run({"x": x})["y"]
+    np.testing.assert_allclose(interpret(graph, {"x": x})["y"], theirs, 1e-5, 1e-4)
+    for code in ("c", "llvm") if built else ():
+        net = loaded.build(name="m").host(code)
+        np.testing.assert_allclose(net.run(x=x)["y"], theirs, 1e-5, 1e-4)
+        net.close()
+
+
+def _product(held: dict[str, Any], kinds: dict[str, int], **attrs: Any) -> Any:
+    nodes = [
+        helper.make_node("DequantizeLinear", [*held], ["f"], **attrs),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    ends = ("x", TensorProto.FLOAT, [2, 64]), ("y", TensorProto.FLOAT, [2, 16])
+    return _model(nodes, *ends, held, kinds)
+
+
+X = RNG.normal(0, 1, (2, 64)).astype(np.float32)
+ZEROS = RNG.integers(-3, 4, (2, 16))
+FORMS: dict[str, tuple[dict[str, Any], dict[str, int], dict[str, int]]] = {
+    "blocks": ({"w": WEIGHTS, "s": SCALES}, {"w": INT4}, {"axis": 0, "block_size": 32}),
+    "blocks with zero points": (
+        {"w": WEIGHTS, "s": SCALES, "z": ZEROS}, {"w": INT4, "z": INT4},
+        {"axis": 0, "block_size": 32},
+    ),
+    "channels": ({"w": WEIGHTS, "s": SCALES[0]}, {"w": INT4}, {"axis": 1}),
+    "unsigned": (
+        {"w": WEIGHTS + 8, "s": SCALES[0], "z": np.full(16, 8)},
+        {"w": UINT4, "z": UINT4}, {"axis": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_dequantised_weights_of_4_bits(name: str, tmp_path: Path) -> None:
+    held, kinds, attrs = FORMS[name]
+    _equal(_product(held, kinds, **attrs), tmp_path, X, name == "blocks")
+
+
+@pytest.mark.parametrize(
+    ("rows", "bits", "size", "more"),
+    [(64, 4, 32, ()), (40, 4, 16, ("z",)), (64, 8, 32, ("z", "", "b")),
+     (64, 4, 16, ("", "", "b")), (40, 4, 16, ("real",))],
+)  # fmt: skip
+def test_products_with_few_bits(
+    rows: int, bits: int, size: int, more: Sequence[str], tmp_path: Path
+) -> None:
+    """MatMulNBits of com.microsoft, as onnxruntime-genai and optimum write it."""
+    count, x = -(-rows // size), RNG.normal(0, 1, (2, rows)).astype(np.float32)
+    held = {
+        "w": RNG.integers(0, 256, (16, count, size * bits // 8)).astype(np.uint8),
+        "s": RNG.uniform(0.01, 0.1, 16 * count).astype(np.float32),
+        "z": RNG.integers(0, 256, 16 * -(-count * bits // 8)).astype(np.uint8),
+        "real": RNG.uniform(5, 9, 16 * count).astype(np.float32),
+        "b": RNG.normal(0, 1, 16).astype(np.float32),
+    }
+    held = {n: v for n, v in held.items() if n in ("w", "s", *more)}
+    node = helper.make_node(
+        "MatMulNBits", ["x", "w", "s", *more], ["y"], domain="com.microsoft", K=rows,
+        N=16, bits=bits, block_size=size,
+    )  # fmt: skip
+    ends = ("x", TensorProto.FLOAT, [2, rows]), ("y", TensorProto.FLOAT, [2, 16])
+    _equal(_model([node], *ends, held), tmp_path, x)
+
+
+@pytest.mark.parametrize("parts", [(24, 40), (100, 120)])
+def test_raw_integers_are_joined_before_they_are_dequantised(
+    parts: tuple[int, int], tmp_path: Path
+) -> None:
+    a, b = (RNG.integers(-128, 128, (n, 16)).astype(np.int8) for n in parts)
+    nodes = [
+        helper.make_node("Concat", ["a", "b"], ["w"], axis=0),
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["f"], axis=1),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    rows = sum(parts)
+    ends = ("x", TensorProto.FLOAT, [2, rows]), ("y", TensorProto.FLOAT, [2, 16])
+    held = {"a": a, "b": b, "s": SCALES[0], "z": np.zeros(16, np.int8)}
+    model = _model(nodes, *ends, held)
+    _equal(model, tmp_path, RNG.normal(0, 1, (2, rows)).astype(np.float32))
+
+
+def _refused(model: onnx.ModelProto) -> list[str]:
+    with pytest.raises(BuildError) as caught:
+        pybuild.load(model)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_sizes_below_0_are_open() -> None:
+    relu = helper.make_node("Relu", ["x"], ["y"])
+    ends = [(name, TensorProto.FLOAT, [-1, -1]) for name in "xy"]
+    model = _model([relu], *ends, {})
+    said = "model.onnx: input 'x' has a dynamic dimension 'x."
+    assert _refused(model) == [
+        f"{said}0'. Hint: --input-dim x.0=1", f"{said}1'. Hint: --input-dim x.1=SIZE"
+    ]  # fmt: skip
+    graph = pybuild.load(model, input_dims={"x.0": 1, "x.1": 5}).lower()
+    assert graph.tensor("y").shape == (1, 5)
+
+
+def test_hints_that_lead_on() -> None:
+    ends = [(name, TensorProto.FLOAT, [2, 64]) for name in "xy"]
+    held = {"s": np.float32(0.1), "z": np.float32(0), "b": np.float32(8)}
+    domain = "qonnx.custom_op.general"
+    node = helper.make_node("Quant", ["x", *held], ["y"], domain=domain)
+    assert _refused(_model([node], *ends, held)) == [
+        f"model.onnx: node 'y' (Quant): the operator {domain}.Quant is not supported. "
+        "Hint: convert it to QCDQ: qonnx-convert --output-style qcdq"
+    ]
+    bits = helper.make_node(
+        "MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=64, N=64,
+        bits=3, block_size=32,
+    )  # fmt: skip
+    held = {"w": np.zeros((64, 2, 12), np.uint8), "s": np.ones(128, np.float32)}
+    assert _refused(_model([bits], *ends, held)) == [
+        "model.onnx: node 'y' (MatMulNBits): 3 bits, or an order of its rows, is not "
+        "supported"
+    ]
