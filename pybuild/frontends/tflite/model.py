@@ -74,6 +74,7 @@ def load(
     input_dims: Mapping[str, int],
     max_turns: int = 0,
     input_values: Mapping[str, Array] | None = None,
+    hybrid: str = "litert",
 ) -> Graph:
     """The graph of a .tflite model, as written: nothing folded, nothing fused.
 
@@ -83,11 +84,14 @@ def load(
                 is what the file says, 1, unless given.
     max_turns   of each WHILE whose condition is computed; 0: those are refused
     input_values  of inputs that are constants of the graph, by their name
+    hybrid      "litert": layers of int8 weights make their float32 input int8 as it
+                comes; "float": they compute with real numbers
     Errors      BuildError with every finding
     """
     model, fixed = with_values(read(path, data), input_values or {})
     builder = Builder(path, PurePath(path).stem, model)
     builder.max_turns, builder.budget = max_turns, Budget(path, len(data))
+    builder.hybrid = hybrid
     inputs = _inputs(builder, dict(input_dims))
     _walk(builder)
     outputs = _outputs(builder)
