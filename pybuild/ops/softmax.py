@@ -1,6 +1,6 @@
 """softmax over one axis: float32, LiteRT's fixed point, and ONNX's meaning in ints.
 
-int16: base/softmax16.py.
+int16: int16/softmax16.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pybuild.ops.base.operator import (
     value,
     whole_quant,
 )
-from pybuild.ops.base.softmax16 import softmax16
 from pybuild.ops.fixed_point.quant import (
     quantize_multiplier,
     saturated,
     shift_away,
 )
 from pybuild.ops.fixed_point.reciprocal import mulhi, reciprocal
+from pybuild.ops.int16.softmax16 import softmax16
 from pybuild.records import dataclass
 
 _Q31 = 1 << 31
