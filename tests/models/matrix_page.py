@@ -107,8 +107,8 @@ revision 2d02144.
 - PT2E is compared with the standard, biases being int32 as XNNPACK has them; `crt` with
   the numpy meaning of its own operators.
 - `0.8%`: of dynamic range, LiteRT makes integers of what a layer reads, too, in each
-  run anew; here it stays float32. So far, at most, were they apart, of the range.
-  Weights are float32 in flash then, and those of float16, too.
+  run anew. So far, at most, were they apart, of the range, when it stayed float32 here.
+  Weights of float16 are float32 in flash.
 - ExecuTorch's quantisers for Arm (`tests/exported/export_arm.py`): of what
   `CortexMQuantizer` and `TOSAQuantizer` make of int8 every bit is PyTorch's, in
   integers; of TOSA's int16 with int8 weights too, in real numbers between its integers.

@@ -4,6 +4,8 @@ inputs: a tensor made int8 by its own range, and sums made real numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pybuild.dtype import Array
@@ -44,7 +46,8 @@ from pybuild.ops.hybrid import (
 )
 from pybuild.targets.target import Target
 
-_BITS = 0x7FFFFFFF  # of a float but its sign
+_BITS, _MINUS = 0x7FFFFFFF, -0x80000000  # of a float but its sign; of -0
+_TURN = 4
 _INFINITY = 0x7F800000
 _PARTS = 256.0  # of a step, in which numbers are cut off before they are rounded
 
@@ -70,6 +73,10 @@ class _Quantizer:
         self.pads = node.attrs.get("pads", NO_PADS)
         kind = "asymmetric" if self.asymmetric else "symmetric"
         around = "_padded" * any(self.pads)
+        x = graph.tensor(node.inputs[0])
+        self.count = x.size // int(node.attrs["batches"])
+        self.run = x.shape[2] * x.shape[3] if around else self.count
+        rest = "_rest" * (self.count % _TURN > 0) + "_rest" * (self.run % _TURN > 0)
         formula = "scale = range / 127, y = round(x / scale)"
         if self.asymmetric:
             formula = "scale = range / 255, y = round(x / scale + zero)"
@@ -78,7 +85,7 @@ class _Quantizer:
             f"from zero{', with the zero point around each image' * bool(around)}",
             "batch by batch, each twice: its range, its values",
         )
-        self.k = k = Builder(f"quantize_dynamic_{kind}{around}", doc)
+        self.k = k = Builder(f"quantize_dynamic_{kind}{around}{rest}", doc)
         self.y = k.row("y", 0, INT8, writable=True)
         self.scales = k.row("scales", 1, FLOAT32, writable=True)
         if self.asymmetric:
@@ -89,7 +96,7 @@ class _Quantizer:
         k, node, graph = self.k, self.node, self.graph
         x = graph.tensor(node.inputs[0])
         batches = int(node.attrs["batches"])
-        count = k.arg("count", x.size // batches)
+        count = k.arg("count", self.count)
         source, to = k.let("from", self.x), k.let("to", self.y)
         with k.loop("batch", k.arg("batches", batches)) as batch:
             inverse, zero = self._range(source, count, batch)
@@ -111,8 +118,8 @@ class _Quantizer:
         k = self.k
         if not self.asymmetric:
             reach = k.let("reach", 0)
-            with k.loop("i", count) as i:
-                size = Bitcast(load(source, i), INT32) & _BITS
+            for at in self._turns(count, self.count):
+                size = Bitcast(load(source, at), INT32) & _BITS
                 k.assign(reach, maximum(reach, size))
             span = k.let("span", Bitcast(reach, FLOAT32))
             scale = k.let("scale", span / _real(127.0))
@@ -120,12 +127,13 @@ class _Quantizer:
             self._guard(scale, inverse, equal(reach, 0))
             k.store(self.scales, batch, scale)
             return inverse, None
+        # without its sign a number below 0 is the greater, the further it is from 0
         low, high = k.let("low_bits", 0), k.let("high_bits", 0)
-        with k.loop("i", count) as i:
-            place = k.let("place", _ordered(Bitcast(load(source, i), INT32)))
-            k.assign(low, minimum(low, place))
-            k.assign(high, maximum(high, place))
-        least = k.let("least", Bitcast(_ordered(low), FLOAT32))
+        for at in self._turns(count, self.count):
+            bits = k.let("bits", Bitcast(load(source, at), INT32))
+            k.assign(low, maximum(low, bits ^ _MINUS))
+            k.assign(high, maximum(high, bits))
+        least = k.let("least", Bitcast(low ^ _MINUS, FLOAT32))
         most = k.let("most", Bitcast(high, FLOAT32))
         scale = k.let("scale", (most - least) / _real(255.0))
         inverse = k.let("inverse", _real(1.0) / _nonzero(scale))
@@ -180,7 +188,7 @@ class _Quantizer:
         k, (top, left, bottom, right) = self.k, self.pads
         _, height, width, depth = self.graph.tensor(self.node.inputs[0]).shape
         row = (width + left + right) * depth
-        size = k.arg("row_size", width * depth)
+        size = k.arg("row_size", self.run)
         self._fill(to, "above", top * row, fill)
         with k.loop("row", k.arg("rows", height)):
             self._fill(to, "left", left * depth, fill)
@@ -192,10 +200,21 @@ class _Quantizer:
         self, source: Var, to: Var, count: Expr, how: tuple[Var, Var | None]
     ) -> None:
         k = self.k
-        with k.loop("i", count, rolled=True) as i:
-            k.store(to, i, self._value(load(source, i), how))
+        for at in self._turns(count, self.run):
+            k.store(to, at, self._value(load(source, at), how))
         k.assign(source, offset(source, count))
         k.assign(to, offset(to, count))
+
+    def _turns(self, count: Expr, known: int) -> Iterator[Expr]:
+        """Places of a batch, or a row: some in a turn, then what is left over."""
+        k, rest = self.k, known % _TURN
+        whole = k.let("whole", count - count % _TURN) if rest else count
+        with k.loop("i", whole, 0, _TURN, rolled=True) as i:
+            for step in range(_TURN):
+                yield i + step
+        if rest:
+            with k.loop("i", count, whole) as i:
+                yield i
 
     def _fill(self, to: Var, name: str, count: int, value: Expr) -> None:
         k, size = self.k, self.k.arg(f"bytes_{name}", count)
@@ -219,11 +238,6 @@ def _nonzero(x: Expr) -> Expr:
     return select(equal(x, _real(0.0)), _real(1.0), x)
 
 
-def _ordered(bits: Expr) -> Expr:
-    """Bits of a float as an integer in the order of floats; and back."""
-    return bits ^ ((bits >> 31) & _BITS)
-
-
 def scale_sums(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for scale_sums."""
     return [_Scaler(node, graph).written()]
@@ -239,19 +253,20 @@ class _Scaler:
         self.factors = constant(node, graph, FACTOR)
         self.each = self.factors.size > 1
         self.has_bias, self.has_zero = self._has(BIAS), self._has(ZERO)
+        self.computed = [SUM, SCALE] + [ZERO] * self.has_zero
+        alone = "" if self._rows()[-1] > 1 else "alone"
         parts = (
             "scale_sums", "sums_first" * self.first, "channel" * self.each,
-            "zero" * self.has_zero, "bias" * self.has_bias, self.clamp.key,
+            "zero" * self.has_zero, "bias" * self.has_bias, self.clamp.key, alone,
         )  # fmt: skip
         factor = "(sum * factor) * scale" if self.first else "sum * (scale * factor)"
         less = "sum less zero * total of weights; " * self.has_zero
         doc = told(
             f"{less}y = {factor}{' + bias' * self.has_bias}, int32 to float32",
-            "pixel by pixel, channels forward", self.clamp.words,
+            "channel by channel, pixels forward", self.clamp.words,
         )  # fmt: skip
         self.k = Builder("_".join(p for p in parts if p), doc)
         self.tables: list[Packed] = []
-        self.computed = [SUM, SCALE] + [ZERO] * self.has_zero
 
     def _has(self, index: int) -> bool:
         return len(self.node.inputs) > index and bool(self.node.inputs[index])
@@ -281,29 +296,28 @@ class _Scaler:
         operands, images, bands, batches, pixels = self._rows()
         y_at, s_at = k.let("to", to), k.let("from", sums)
         count = k.arg("channels", channels)
+        many: Expr = k.arg("pixels", pixels) if pixels > 1 else const(1)
         with k.loop("batch", k.arg("batches", batches)) as batch:
             scale = k.let("scale", load(scales, batch))
             less = k.let("zero", load(zeros, batch)) if zeros is not None else None
-            one = None
-            if not self.each:
-                one = k.let("factor", load(factors))
-                one = one if self.first else k.let("both", scale * one)
-            with k.loop("pixel", k.arg("pixels", pixels)):
-                with k.loop("c", count) as c:
-                    total: Expr = load(s_at, c)
-                    if less is not None and sizes is not None:
-                        total = total - less * load(sizes, c)
-                    value: Expr = cast(total, FLOAT32)
-                    factor = load(factors, c) if one is None else one
-                    if self.first:
-                        value = (value * factor) * scale
-                    else:
-                        value = value * (scale * factor if one is None else factor)
-                    if bias is not None:
-                        value = value + load(bias, c)
-                    k.store(y_at, c, bound.apply(k.let("value", value), c))
-                k.assign(y_at, offset(y_at, count))
-                k.assign(s_at, offset(s_at, count))
+            with k.loop("c", count) as c:
+                factor = load(factors, c if self.each else 0)
+                factor = k.let("factor", factor if self.first else scale * factor)
+                more = k.let("more", load(bias, c)) if bias is not None else None
+                total: Expr | None = None
+                if less is not None and sizes is not None:
+                    total = k.let("total", less * load(sizes, c))
+                x, put = k.let("x", offset(s_at, c)), k.let("put", offset(y_at, c))
+                with k.loop("pixel", many):
+                    value = load(x) if total is None else load(x) - total
+                    real = cast(value, FLOAT32) * factor
+                    real = real * scale if self.first else real
+                    real = real if more is None else real + more
+                    k.store(put, 0, bound.apply(k.let("value", real), c))
+                    k.assign(put, offset(put, count))
+                    k.assign(x, offset(x, count))
+            k.assign(y_at, offset(y_at, many * count))
+            k.assign(s_at, offset(s_at, many * count))
         return Candidate(
             func=k.finish(in_place=True),
             args=tuple(k.values),

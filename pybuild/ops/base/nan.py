@@ -56,7 +56,7 @@ RULES: dict[str, str] = {
     "suppress": "a box whose score is NaN is never taken",
     "matmul": PROPAGATES,
     "conv": PROPAGATES,
-    "quantize_dynamic": "NaN or infinity: the scale of its batch is, too",
+    "quantize_dynamic": "a batch in which a number is NaN or infinite is NaN",
     "conv2d_sums": WHOLE,
     "dense_sums": WHOLE,
     "depthwise_conv2d_sums": WHOLE,

@@ -35,7 +35,7 @@ _TABLES = {"FULLY_CONNECTED": "FullyConnectedOptions", "CONV_2D": "Conv2DOptions
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
     """One layer; shapes of its input and its weights as the file has them."""
 
     code: str
@@ -80,33 +80,33 @@ class _Layer:
 
 _RELU, _RELU6, _SAME = 1, 3, {"Padding": 0}
 _DW, _FC = "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"
-_LAYERS = {
-    "dense": _Layer(_FC, (3, 40), (9, 40), False),
-    "dense_each": _Layer(_FC, (1, 33), (8, 33), True),
-    "dense_zero": _Layer(_FC, (4, 37), (6, 37), False, {
+LAYERS = {
+    "dense": Layer(_FC, (3, 40), (9, 40), False),
+    "dense_each": Layer(_FC, (1, 33), (8, 33), True),
+    "dense_zero": Layer(_FC, (4, 37), (6, 37), False, {
         "AsymmetricQuantizeInputs": True, "FusedActivationFunction": _RELU}),
-    "dense_each_zero": _Layer(_FC, (2, 64), (7, 64), True, {
+    "dense_each_zero": Layer(_FC, (2, 64), (7, 64), True, {
         "AsymmetricQuantizeInputs": True}),
-    "dense_kept": _Layer(_FC, (2, 3, 12), (5, 12), False, {"KeepNumDims": True}),
-    "conv": _Layer("CONV_2D", (1, 7, 6, 5), (6, 3, 3, 5), False, {
+    "dense_kept": Layer(_FC, (2, 3, 12), (5, 12), False, {"KeepNumDims": True}),
+    "conv": Layer("CONV_2D", (1, 7, 6, 5), (6, 3, 3, 5), False, {
         **_SAME, "FusedActivationFunction": _RELU6}),
-    "conv_each": _Layer("CONV_2D", (1, 7, 6, 4), (9, 3, 2, 4), True, _SAME),
-    "conv_images": _Layer("CONV_2D", (2, 5, 6, 3), (4, 3, 3, 3), True, {
+    "conv_each": Layer("CONV_2D", (1, 7, 6, 4), (9, 3, 2, 4), True, _SAME),
+    "conv_images": Layer("CONV_2D", (2, 5, 6, 3), (4, 3, 3, 3), True, {
         "Padding": 1, "FusedActivationFunction": _RELU}),
-    "conv_stride": _Layer("CONV_2D", (1, 9, 9, 3), (8, 3, 3, 3), True, {
+    "conv_stride": Layer("CONV_2D", (1, 9, 9, 3), (8, 3, 3, 3), True, {
         **_SAME, "StrideH": 2, "StrideW": 2}),
-    "conv_dilated": _Layer("CONV_2D", (1, 9, 8, 4), (4, 3, 3, 4), False, {
+    "conv_dilated": Layer("CONV_2D", (1, 9, 8, 4), (4, 3, 3, 4), False, {
         **_SAME, "DilationHFactor": 2, "DilationWFactor": 2}),
-    "conv_groups": _Layer("CONV_2D", (1, 6, 6, 8), (6, 3, 3, 4), True, _SAME),
-    "conv_lone": _Layer("CONV_2D", (1, 6, 6, 8), (1, 3, 3, 8), True, _SAME),
-    "pointwise": _Layer("CONV_2D", (1, 5, 7, 16), (12, 1, 1, 16), True, _SAME),
-    "pointwise_one": _Layer("CONV_2D", (1, 5, 4, 24), (8, 1, 1, 24), False, _SAME),
-    "depthwise": _Layer(_DW, (1, 7, 8, 8), (1, 3, 3, 8), True, {
+    "conv_groups": Layer("CONV_2D", (1, 6, 6, 8), (6, 3, 3, 4), True, _SAME),
+    "conv_lone": Layer("CONV_2D", (1, 6, 6, 8), (1, 3, 3, 8), True, _SAME),
+    "pointwise": Layer("CONV_2D", (1, 5, 7, 16), (12, 1, 1, 16), True, _SAME),
+    "pointwise_one": Layer("CONV_2D", (1, 5, 4, 24), (8, 1, 1, 24), False, _SAME),
+    "depthwise": Layer(_DW, (1, 7, 8, 8), (1, 3, 3, 8), True, {
         **_SAME, "FusedActivationFunction": _RELU6}),
-    "depthwise_few": _Layer(_DW, (2, 6, 6, 3), (1, 3, 3, 6), True, _SAME),
-    "depthwise_stride": _Layer(_DW, (1, 9, 9, 12), (1, 3, 3, 12), True, {
+    "depthwise_few": Layer(_DW, (2, 6, 6, 3), (1, 3, 3, 6), True, _SAME),
+    "depthwise_stride": Layer(_DW, (1, 9, 9, 12), (1, 3, 3, 12), True, {
         **_SAME, "StrideH": 2, "StrideW": 2}),
-    "depthwise_large": _Layer(_DW, (1, 9, 9, 4), (1, 5, 5, 4), True, {"Padding": 1}),
+    "depthwise_large": Layer(_DW, (1, 9, 9, 4), (1, 5, 5, 4), True, {"Padding": 1}),
 }  # fmt: skip
 # of each family, on cores with instructions of their own
 _ON_CORES = (
@@ -132,20 +132,20 @@ def _model(data: bytes, hybrid: str = "litert") -> Model:
 
 @cache
 def _theirs(name: str) -> list[Array]:
-    layer = _LAYERS[name]
+    layer = LAYERS[name]
     return [found["y"] for found in run_litert(layer.data(), _samples(layer.x))]
 
 
 def _equal(library: Library, backend: str, name: str) -> None:
     net = library.host(backend)
-    samples = _samples(_LAYERS[name].x)
+    samples = _samples(LAYERS[name].x)
     for sample, theirs in zip(samples, _theirs(name), strict=True):
         np.testing.assert_array_equal(recorded(net, sample)["y"], theirs)
 
 
-@pytest.mark.parametrize("name", _LAYERS)
+@pytest.mark.parametrize("name", LAYERS)
 def test_the_meaning_and_llvm_equal_litert(name: str) -> None:
-    layer = _LAYERS[name]
+    layer = LAYERS[name]
     model = _model(layer.data())
     for sample, theirs in zip(_samples(layer.x), _theirs(name), strict=True):
         found = interpret(model.graph, sample)["y"]
@@ -156,19 +156,19 @@ def test_the_meaning_and_llvm_equal_litert(name: str) -> None:
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("name", _ON_CORES)
 def test_kernels_of_cores_equal_litert(name: str, target: str) -> None:
-    _equal(_model(_LAYERS[name].data()).build(target=target, name="m"), "llvm", name)
+    _equal(_model(LAYERS[name].data()).build(target=target, name="m"), "llvm", name)
 
 
 # ---- a net of them ----------------------------------------------------------------
 
 _NET = (
-    _Layer("CONV_2D", (1, 9, 8, 3), (16, 3, 3, 3), True, {
+    Layer("CONV_2D", (1, 9, 8, 3), (16, 3, 3, 3), True, {
         **_SAME, "FusedActivationFunction": _RELU6}),
-    _Layer(_DW, (1, 9, 8, 16), (1, 3, 3, 16), True, {
+    Layer(_DW, (1, 9, 8, 16), (1, 3, 3, 16), True, {
         **_SAME, "FusedActivationFunction": _RELU6}),
-    _Layer("CONV_2D", (1, 9, 8, 16), (24, 1, 1, 16), True, {
+    Layer("CONV_2D", (1, 9, 8, 16), (24, 1, 1, 16), True, {
         **_SAME, "FusedActivationFunction": _RELU}),
-    _Layer(_FC, (1, 9 * 8 * 24), (10, 9 * 8 * 24), False),
+    Layer(_FC, (1, 9 * 8 * 24), (10, 9 * 8 * 24), False),
 )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def test_float_by_wish() -> None:
 @pytest.mark.parametrize("name", ["dense", "dense_zero", "conv", "depthwise"])
 def test_no_number_becomes_one(name: str) -> None:
     """A batch in which one is NaN or infinite has no scale: all of it is NaN."""
-    layer = _LAYERS[name]
+    layer = LAYERS[name]
     model = _model(layer.data())
     net = model.build(name="m").host("llvm")
     for bad in (np.nan, -np.nan, np.inf, -np.inf):
@@ -252,7 +252,7 @@ def test_no_number_becomes_one(name: str) -> None:
 
 def test_replaced_weights() -> None:
     """Totals of weights, which the zero point meets, follow the weights."""
-    layer = _LAYERS["conv_each"]
+    layer = LAYERS["conv_each"]
     _, weights, _ = layer.tables("", 2)
     model = _model(layer.data())
     library = model.build(name="m", params="replaceable")
@@ -265,7 +265,7 @@ def test_replaced_weights() -> None:
 
 
 def test_sums_that_could_leave_32_bits() -> None:
-    layer = _Layer(_FC, (1, 66_000), (1, 66_000), False)
+    layer = Layer(_FC, (1, 66_000), (1, 66_000), False)
     with pytest.raises(
         BuildError, match="sums 66000 products, more than 65793"
     ) as found:
