@@ -19,7 +19,7 @@ from pybuild.executor.factory import BACKENDS, Factory, Package
 from pybuild.features import Decision, Features, Images
 from pybuild.files.read import read_bytes
 from pybuild.front import Chain, Front, parted, read_front, with_front
-from pybuild.frontends.formats import ONNX, PT2, TFLITE
+from pybuild.frontends.formats import ONNX, PT2, TFLITE, must_suit
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
@@ -50,6 +50,7 @@ def load(
     max_turns: int = 0,
     bounds: Mapping[str, int] | None = None,
     front: str | None = None,
+    hybrid: str = "litert",
     progress: Progress = silent,
     signature: str = "",
 ) -> Model:
@@ -67,6 +68,7 @@ def load(
                 their name: how much there is room for
     front       a .toml or .json file of features and decisions: docs/audio.md
     signature   which one, of a .tflite that has several
+    hybrid      of a .tflite: how int8 weights meet float32: as LiteRT's, or "float"
     weights     other values of constants: arrays by name, or a parameter file's bytes,
                 of which only what the model has is read; None: of a graph .json, the
                 file beside it
@@ -113,23 +115,20 @@ def _loaded(
 ) -> Model:
     where, data, folder, kind = given.where, given.data, given.folder, given.format
     short = Path(where).name
-    dims, bounds, max_turns = asked.input_dims, asked.bounds, asked.max_turns
+    dims, bounds, hybrid = asked.input_dims, asked.bounds, asked.hybrid
     digest = hashlib.sha256(data).hexdigest()
     values = {n: np.asarray(v) for n, v in asked.input_values.items()}
-    onnx_, flat = {ONNX: ".onnx"}, {TFLITE: ".tflite"}
-    for word, value, only in (
-        ("input-value", values, {**onnx_, **flat}), ("bound", bounds, onnx_),
-        ("max-turns", max_turns, flat), ("signature", asked.signature, flat),
-    ):  # fmt: skip
-        if value and kind not in only:
-            what = f"is for {' and '.join(only.values())} files only"
-            raise BuildError(f"--{word}", what)
+    said = {"max-turns": asked.max_turns, "hybrid": hybrid == "float"}
+    said["signature"] = bool(asked.signature)
+    must_suit(kind, {"input-value": values, "bound": bounds, **said})
     if functions is not None and kind in (TFLITE, ONNX):
         raise BuildError("functions", "are for a graph JSON, whose nodes call them")
     if kind == TFLITE:
         from pybuild.frontends import tflite
 
-        graph = tflite.load(short, data, dims, max_turns, values, asked.signature)
+        graph = tflite.load(
+            short, data, dims, asked.max_turns, values, asked.signature, hybrid
+        )
         return Model(where, graph, "litert", digest).with_weights(weights)
     if kind == ONNX:
         from pybuild.frontends import onnx

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Outcome = tuple[int, dict[str, Any]]
 COMPRESSIONS = ("none", "lz4")
 # with --model, as in its build
-_BUILD = ("input-dim", "input-value", "bound", "max-turns", "rounding", "target",
-          "optimise", "names", "layout", "params")  # fmt: skip
+_BUILD = ("input-dim", "input-value", "bound", "max-turns", "hybrid", "rounding",
+          "target", "optimise", "names", "layout", "params")  # fmt: skip
 _OPTIONS = [x for x in of_words(LoadOptions, BuildOptions) if x.word in _BUILD]
 _FILES = "a .params (TVM's blob), .crtp (image) or .npz file"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 
 from pybuild.errors import BuildError
@@ -16,6 +16,11 @@ from pybuild.records import dataclass
 TFLITE, ONNX, JSON = "TensorFlow Lite", "ONNX", "graph JSON"
 PT2 = "torch.export"
 SUFFIXES = {".tflite": TFLITE, ".onnx": ONNX, ".json": JSON, ".pt2": PT2}
+# options of how a file is read, which not every format has
+_ONLY = {
+    "input-value": (ONNX, TFLITE), "bound": (ONNX,), "max-turns": (TFLITE,),
+    "hybrid": (TFLITE,), "signature": (TFLITE,),
+}  # fmt: skip
 _ANY = "give .tflite, .onnx, .pt2 or graph .json"
 
 # how to go on; {name} and {stem} are the file's, {folder} where it lies
@@ -223,3 +228,14 @@ def _filled(hint: str, where: str) -> str:
     folder = str(path.parent)
     stem = PurePath(folder).name if saved else path.stem
     return hint.format(name=path.name, stem=stem or "model", folder=folder)
+
+
+def must_suit(kind: str, options: Mapping[str, object]) -> None:
+    """Errors  BuildError for an option that only files of other formats have
+
+    options  their words, and what was asked for
+    """
+    for word, asked in options.items():
+        if asked and kind not in _ONLY[word]:
+            names = sorted(s for s, format in SUFFIXES.items() if format in _ONLY[word])
+            raise BuildError(f"--{word}", f"is for {' and '.join(names)} files only")

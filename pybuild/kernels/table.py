@@ -26,6 +26,7 @@ from pybuild.kernels.operators import (
     tables,
 )
 from pybuild.kernels.operators import mean as reduce
+from pybuild.kernels.operators.hybrid import sums
 from pybuild.kernels.operators.matmul import matmul
 from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
@@ -33,6 +34,7 @@ from pybuild.kernels.portable import (
     decide,
     dense4,
     halving_fft,
+    hybrid,
     image,
     norm,
     recurrent,
@@ -41,6 +43,7 @@ from pybuild.kernels.portable import (
     softmax,
     svdf,
 )
+from pybuild.ops.hybrid import SUMS
 from pybuild.targets.target import TARGETS, Target
 
 KERNELS: dict[str, Callable[..., list[Candidate]]] = {
@@ -74,12 +77,14 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "norm": norm.norm,
     "pad": shape.pad,
     "places": index.places,
+    "quantize_dynamic": hybrid.quantize_dynamic,
     "quantize": convert.quantize,
     "reduce": accumulate.reduce,
     "resize_bilinear": resize.resize_bilinear,
     "reshape": shape.copy,
     "rfft": halving_fft.fft,
     "roi_align": detect.roi_align,
+    "scale_sums": hybrid.scale_sums,
     "scatter": index.scatter,
     "slice": shape.strided_slice,
     "softmax": softmax.softmax,
@@ -87,6 +92,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "sub": eltwise.eltwise,
     "svdf": svdf.svdf,
     "tanh": tables.unary,
+    **dict.fromkeys(SUMS, sums),
     **decide.DECIDE,
     **signal.SIGNAL,
     "top_k": index.top_k,
@@ -103,7 +109,7 @@ def _repeated(
 
 KERNELS["repeat"] = _repeated
 # what has kernels that are for one `optimise` alone, and so is told it
-_WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat")
+_WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
 

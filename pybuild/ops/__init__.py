@@ -15,6 +15,7 @@ from pybuild.ops import (
     dense,
     detect,
     eltwise,
+    hybrid,
     index,
     map,
     norm,
@@ -77,6 +78,13 @@ OPERATORS: dict[str, Operator] = {
     "suppress": Operator(detect.infer_suppress, detect.suppress, nothing),
     "matmul": Operator(contract.infer_matmul, contract.matmul, contract.macs_matmul),
     "conv": Operator(contract.infer_conv, contract.conv, contract.macs_conv),
+    "quantize_dynamic": Operator(hybrid.infer_quantize, hybrid.quantize, nothing),
+    "conv2d_sums": Operator(hybrid.infer_conv2d, hybrid.conv2d, hybrid.macs_sums),
+    "dense_sums": Operator(hybrid.infer_dense, hybrid.dense, hybrid.macs_sums),
+    "depthwise_conv2d_sums": Operator(
+        hybrid.infer_depthwise, hybrid.depthwise, hybrid.macs_sums
+    ),
+    "scale_sums": Operator(hybrid.infer_scale, hybrid.scale_sums, nothing),
     "norm": Operator(norm.infer, norm.reference, nothing),
     "image": Operator(image.infer_image, image.image, nothing),
     "rfft": Operator(halving.infer_fft, halving.fft, nothing),

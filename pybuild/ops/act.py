@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ops import act16
 from pybuild.ops.base.operator import (
     BYTES,
     Types,
@@ -35,6 +34,7 @@ from pybuild.ops.fixed_point.quant import (
     rounded_away,
     saturated,
 )
+from pybuild.ops.int16 import act16
 
 Float32s = npt.NDArray[np.float32]
 Float64s = npt.NDArray[np.float64]

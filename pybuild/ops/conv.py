@@ -241,10 +241,10 @@ def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning; integers exact, float32 summed in float64."""
     x, w = value(values, 0), value(values, 1)
     if operand(node, graph, 0).dtype is DType.FLOAT32:
-        return (_float_end(node, _conv(node, graph, x, w, np.float64), values),)
+        return (_float_end(node, conv_sums(node, graph, x, w, np.float64), values),)
     made = conv_parameters(node, graph)
     centred = x.astype(np.int16) - made.x_zero
-    acc = _conv(node, graph, centred, w, exact(w[0].size, x.dtype.itemsize))
+    acc = conv_sums(node, graph, centred, w, exact(w[0].size, x.dtype.itemsize))
     return (finish(node, graph, _with_bias(acc, values), made),)
 
 
@@ -252,10 +252,12 @@ def depthwise(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning; int8 exact, float32 summed in float64."""
     x, w = value(values, 0), value(values, 1)
     if operand(node, graph, 0).dtype is DType.FLOAT32:
-        return (_float_end(node, _depthwise(node, graph, x, w, np.float64), values),)
+        return (
+            _float_end(node, depthwise_sums(node, graph, x, w, np.float64), values),
+        )
     made = conv_parameters(node, graph)
     centred = x.astype(np.int16) - made.x_zero
-    acc = _depthwise(node, graph, centred, w, np.int64)
+    acc = depthwise_sums(node, graph, centred, w, np.int64)
     return (finish(node, graph, _with_bias(acc, values), made),)
 
 
@@ -310,9 +312,10 @@ def _with_zeros_between(node: Node, x: Numbers) -> Numbers:
     return made
 
 
-def _conv(
+def conv_sums(
     node: Node, graph: Graph, x: Numbers, w: Numbers, kind: type[np.floating]
 ) -> Numbers:
+    """Sums of products in that type, channel last."""
     groups = int(node.attrs.get("groups", 1))
     windows = taps(node, graph, x.astype(kind), w.shape[1:3])
     n, height, width = windows.shape[:3]
@@ -335,9 +338,10 @@ def products(rows: Numbers, w: Numbers) -> Numbers:
     return np.concatenate(parts, -1) if parts[1:] else parts[0]
 
 
-def _depthwise(
+def depthwise_sums(
     node: Node, graph: Graph, x: Numbers, w: Numbers, kind: type[np.number]
 ) -> Numbers:
+    """Sums of products in that type, channel last."""
     multiplier = w.shape[2] // x.shape[3]
     wide = np.repeat(x, multiplier, axis=3).astype(kind)
     windows = taps(node, graph, wide, w.shape[:2])

@@ -6,7 +6,6 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
-from pybuild.ops import act16
 from pybuild.ops.act import unary_table
 from pybuild.ops.base.operator import (
     BYTES,
@@ -18,6 +17,7 @@ from pybuild.ops.base.operator import (
     value,
 )
 from pybuild.ops.fixed_point.quant import dequantized, quantized
+from pybuild.ops.int16 import act16
 
 
 def infer_quantize(node: Node, graph: Graph) -> Types:

@@ -13,7 +13,6 @@ import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ops.act16 import CurveParameters, curve
 from pybuild.ops.base.operator import (
     Numbers,
     Types,
@@ -34,6 +33,7 @@ from pybuild.ops.fixed_point.quant import (
     shift_away,
     wide_multiplier,
 )
+from pybuild.ops.int16.act16 import CurveParameters, curve
 from pybuild.records import dataclass
 
 X, H, C = 0, 1, 2

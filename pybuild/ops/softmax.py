@@ -1,6 +1,6 @@
 """softmax over one axis: float32, LiteRT's fixed point, and ONNX's meaning in ints.
 
-int16: softmax16.py.
+int16: int16/softmax16.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pybuild.ops.fixed_point.quant import (
     shift_away,
 )
 from pybuild.ops.fixed_point.reciprocal import mulhi, reciprocal
-from pybuild.ops.softmax16 import softmax16
+from pybuild.ops.int16.softmax16 import softmax16
 from pybuild.records import dataclass
 
 _Q31 = 1 << 31

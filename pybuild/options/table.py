@@ -58,6 +58,9 @@ class LoadOptions:
         0, kinds.count(0), _OPEN,
         "most turns of a WHILE whose condition is computed; all are written out",
     )  # fmt: skip
+    hybrid: str = option("litert", kinds.word("litert", "float"), _WEIGHTS,
+        "int8 weights of float32 layers: inputs are made int8; or weights float32",
+    )  # fmt: skip
     state: Mapping[str, str] = option(
         {}, kinds.STATE, _MEMORY,
         "an input that is what this output was in the run before; auto: those that are "

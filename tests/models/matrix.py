@@ -206,7 +206,7 @@ def _near(path: Path, library: Any, found: Any) -> str:
             away = float(np.abs(have[name] - want[name]).max())
             far = max(far, away / (float(np.ptp(want[name])) or 1.0))
     net.close()
-    return f"{far:.1%}"
+    return "=" if far <= 1e-5 else f"{far:.1%}"
 
 
 def _said(found: Any) -> str:

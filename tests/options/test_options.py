@@ -87,7 +87,7 @@ VALUES = {
     "verify": True, "place": {"conv": 1, "*": "cost"}, "alone": False,
     "input_dims": {"batch": 1}, "input_values": {"shape": [1, -1, 2.5]},
     "bounds": {"found": 40}, "max_turns": 20, "state": {"h": "h_next"},
-    "front": "front.toml", "signature": "decode",
+    "front": "front.toml", "signature": "decode", "hybrid": "float",
     "data": "x.npz", "test": "y.npz", "calibrate": "entropy", "percentile": 99.0,
     "keep_float": ("conv",), "int16": ("dense",), "max_loss": 0.005,
     "boundary": "int8", "bias_correction": False, "fit_weights": False,
@@ -201,6 +201,7 @@ def test_python_takes_what_the_command_line_takes() -> None:
         ["--device", "x=cortex-m4"],
         ["--place", "conv"],
         ["--max-turns", "-1"],
+        ["--hybrid", "double"],
     ],
 )
 def test_a_wrong_option_is_wrong_usage(words: list[str], capsys: Capture) -> None:

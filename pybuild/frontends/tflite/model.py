@@ -80,6 +80,7 @@ def load(
     max_turns: int = 0,
     input_values: Mapping[str, Array] | None = None,
     signature: str = "",
+    hybrid: str = "litert",
 ) -> Graph:
     """The graph of a .tflite model, as written: nothing folded, nothing fused.
 
@@ -90,11 +91,14 @@ def load(
     max_turns   of each WHILE whose condition is computed; 0: those are refused
     input_values  of inputs that are constants of the graph, by their name
     signature   which one, of a file that has several
+    hybrid      "litert": layers of int8 weights make their float32 input int8 as it
+                comes; "float": they compute with real numbers
     Errors      BuildError with every finding
     """
     model, fixed = with_values(read(path, data, signature), input_values or {})
     builder = Builder(path, PurePath(path).stem, model)
     builder.max_turns, builder.budget = max_turns, Budget(path, len(data))
+    builder.hybrid = hybrid
     inputs = _inputs(builder, dict(input_dims))
     _walk(builder)
     outputs = _outputs(builder)

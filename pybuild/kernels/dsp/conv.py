@@ -19,6 +19,7 @@ from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.dsp.conv_code import kernel
 from pybuild.kernels.epilogues.affine import with_one_factor
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.layers.conv import PIXELS, UNROLLED, WORD, Layer
@@ -140,6 +141,7 @@ def offer(
     outputs = images * bands * w.out_width * w.out_channels
     # every window is widened before its results are written
     over = w.pointwise and w.stride_w == w.groups == 1 and not layer.direct
+    over = over and not isinstance(layer.epilogue, Bare)  # sums are longer
     return Candidate(
         func=k.finish(in_place=over),
         args=tuple(k.values),
@@ -176,7 +178,7 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer, the fastest first: none, or one and
     those that need less scratch, have code that other layers may share, or little."""
-    if not takes_pairs(node, graph, target):
+    if not takes_pairs(node, graph, target, sums=True):
         return []
     kernels = kernels_of(node, graph)
     sums, epilogue = ended_sums(node, graph, kernels)
@@ -198,7 +200,8 @@ def candidates(
             one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)
         rules = exact_tables(layer.epilogue, sums.bias)
-        tables = (pack(layer, wider), table(layer, sums.bias), *rules)
+        ends = () if isinstance(epilogue, Bare) else (table(layer, sums.bias), *rules)
+        tables = (pack(layer, wider), *ends)
         if not found and layer.may_be_long:  # of the fastest alone
             found.append(offer(replace(layer, long=True), rows, tables, calls))
         found.append(offer(layer, rows, tables, calls))
@@ -224,7 +227,9 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     reach = 128 * int(turns.sum(1, dtype=np.int64).max(initial=0))
     if 256 * reach + _SPARE <= _MOST:
         return layer
-    layer = replace(layer, epilogue=exact(made, len(kernels)), runs=2)
+    if not isinstance(layer.epilogue, Bare):
+        layer = replace(layer, epilogue=exact(made, len(kernels)))
+    layer = replace(layer, runs=2)
     while 256 * _of_run(layer, turns) + reach > _MOST:
         layer = replace(layer, runs=layer.runs + 1)
     return layer

@@ -26,6 +26,7 @@ from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.dsp.conv_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.layers.conv import WRITTEN_OUT, Layer
 
@@ -47,10 +48,11 @@ class _Writer:
         self.layer = layer
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
-        self.y = k.row("y", 0, INT8, writable=True)
+        bare = isinstance(layer.epilogue, Bare)
+        self.y = k.row("y", 0, INT32 if bare else INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT32)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
-        self.after, rules = g.rows + 3, None
+        self.after, rules = g.rows + (2 if bare else 3), None
         if exact_of(layer.epilogue) is not None:
             rules = k.row("exact", self.after, INT32)
             self.after = self.after + 1

@@ -115,7 +115,8 @@ class Sums:
             k.assign(w, words[-1])
         for b in range(blocks * across):
             self._finish(sums[b], offset(ends, b * size), offset(y, channel + 2 * b))
-        k.assign(ends, offset(ends, size * blocks * across))
+        if size:
+            k.assign(ends, offset(ends, size * blocks * across))
 
     def _of_tap(self, blocks: int) -> int:
         """Words of weights of a pair of taps."""

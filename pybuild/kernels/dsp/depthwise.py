@@ -18,6 +18,7 @@ from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.depthwise_code import kernel
 from pybuild.kernels.epilogues.affine_end import columns_of, is_signed
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, Layer
 from pybuild.kernels.layers.image import image_of, whole_images
@@ -84,7 +85,7 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if not takes_pairs(node, graph, target):
+    if not takes_pairs(node, graph, target, sums=True):
         return []
     if window.channels < GROUP:
         return []
@@ -97,7 +98,9 @@ def candidates(
     copies = window.out_channels // window.channels
     rules = exact_tables(epilogue, sums.bias)
     row = Layer(window, epilogue, sums.made.x_zero)
-    of_row = (pack_pairs(row, kernels), table(row, sums.bias), *rules)
+    bare = isinstance(epilogue, Bare)
+    ends = () if bare else (table(row, sums.bias), *rules)
+    of_row = (pack_pairs(row, kernels), *ends)
     by_row = _offer(row, rows, of_row, calls)
     if window.dilation_h > 1:  # the rows of an image are neighbours
         return [by_row]
@@ -106,7 +109,8 @@ def candidates(
     able = [ring, whole] if whole.scratch <= MOST_SCRATCH else [ring]
     if _SPARED * whole.scratch <= x.bytes + y.bytes:
         able = able[-1:]
-    tables = (pack(kernels, copies), table(ring, sums.bias), *rules)
+    ends = () if bare else (table(ring, sums.bias), *rules)
+    tables = (pack(kernels, copies), *ends)
     pair, calls = whole_images(node, graph), (calls[0], 1)
     found = [_offer(one, pair, tables, calls) for one in able]
     # no plan by rows is given up for an image that takes more

@@ -37,6 +37,7 @@ from pybuild.kernels.base.intrin import (
 from pybuild.kernels.base.once import once
 from pybuild.kernels.dsp.depthwise_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.layers.depthwise import GROUP, Layer
 from pybuild.kernels.layers.image import Image
@@ -64,10 +65,11 @@ class _Writer:
             self.dilation_h = k.arg("dilation_h", w.dilation_h)
         self.rows = self.dilation_h * (w.kernel_h - 1) + 1
         after = self.rows + 1 if layer.image is None else const(2)
-        self.y = k.row("y", 0, INT8, writable=True)
+        bare = isinstance(layer.epilogue, Bare)
+        self.y = k.row("y", 0, INT32 if bare else INT8, writable=True)
         self.packed = k.row("weights", after, INT32)
         self.ends = k.row("epilogue", after + 1, INT32)
-        after, rules = after + 2, None
+        after, rules = after + (1 if bare else 2), None
         if exact_of(layer.epilogue) is not None:
             rules, after = k.row("exact", after, INT32), after + 1
         self.lines = k.row("lines", after, INT32, writable=True)

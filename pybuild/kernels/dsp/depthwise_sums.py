@@ -62,7 +62,8 @@ class Sums:
             with k.loop("copy", self.shared["multiplier"], rolled=True):
                 self._channel(name, plane, (taps, end, out))
                 k.assign(taps, offset(taps, layer.words))
-                k.assign(end, offset(end, layer.end_size))
+                if layer.end_size:
+                    k.assign(end, offset(end, layer.end_size))
                 k.assign(out, offset(out, 1))
             k.assign(plane, offset(plane, self.shared["plane_size"]))
 

@@ -30,7 +30,7 @@ from pybuild.kernels.base.intrin import (
 from pybuild.kernels.epilogues.affine import SHIFTS, Affine, ends_key
 from pybuild.kernels.epilogues.affine_add import AffineAdd
 from pybuild.kernels.epilogues.exact import Exact
-from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
+from pybuild.kernels.epilogues.exact_end import Sum, end_of
 from pybuild.kernels.epilogues.requantise import SHIFT_EVEN
 from pybuild.kernels.epilogues.rounded import Rounded
 from pybuild.kernels.epilogues.staircase import FRACTION
@@ -54,7 +54,7 @@ class AffineFinish:
         found = epilogue if isinstance(epilogue, Exact) else epilogue.exact
         if not isinstance(epilogue, Exact):
             self._bind(k, epilogue, usual, together)
-        self.rule = ExactEnd(k, found) if found is not None else None
+        self.rule = end_of(k, found) if found is not None else None
         if rows is not None:
             self.bound["rows"] = rows
 

@@ -32,9 +32,10 @@ from pybuild.kernels.epilogues.affine import (
 )
 from pybuild.kernels.epilogues.affine_end import corrected
 from pybuild.kernels.epilogues.affine_split import Split, split, split_or_exact
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.epilogues.exact import Exact
-from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
+from pybuild.kernels.epilogues.exact_end import RuleEnd, Sum, end_of
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
@@ -115,6 +116,8 @@ def tables(
 ) -> tuple[Packed, ...]:
     """A row for each output channel: its start, if any, and what its end reads; then
     those of channels that end by the rule itself, beside others."""
+    if isinstance(epilogue, Bare):
+        return ()
     if isinstance(epilogue, Exact | End16):
         return (epilogue.table(bias, order),)
     return (table(epilogue, bias, order), *exact_tables(epilogue, bias))
@@ -164,12 +167,12 @@ class ScalarFinish:
     ) -> None:
         self.epilogue = epilogue
         self.bound: dict[str, Expr] = {}
-        self.rule: ExactEnd | None = None
+        self.rule: RuleEnd | None = None
         found = epilogue if isinstance(epilogue, Exact) else epilogue.exact
         if not isinstance(epilogue, Exact):
             self._bind(k, epilogue)
         if found is not None:
-            self.rule = ExactEnd(k, found)
+            self.rule = end_of(k, found)
         if rows is not None:
             self.bound["rows"] = rows
 

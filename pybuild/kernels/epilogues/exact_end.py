@@ -20,12 +20,18 @@ from pybuild.ir.loop import (
     offset,
 )
 from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.epilogues.bare import Bare, BareEnd
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.int8 import scaled
 from pybuild.kernels.epilogues.requantise import RULES, Scaler
 
 # a sum, and where its value goes: a pointer, and an index
 Sum = tuple[Expr, Expr, Operand]
+
+
+def end_of(k: Builder, end: Exact) -> RuleEnd:
+    """The bound values of an Exact; of a Bare there are none."""
+    return BareEnd(k) if isinstance(end, Bare) else ExactEnd(k, end)
 
 
 class ExactEnd:
@@ -67,3 +73,6 @@ class ExactEnd:
         scaler = Scaler(rule, load(row, 1), load(row, 2), left, low, high, zero,
                         DType.INT8)  # fmt: skip
         return scaler.apply(acc, const(0))
+
+
+RuleEnd = ExactEnd | BareEnd

@@ -11,10 +11,11 @@ import numpy as np
 from pybuild.dtype import Array, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.epilogues.affine import Affine, affine, affine_or_exact
+from pybuild.kernels.epilogues.bare import bare, bare_parameters
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.epilogues.rounded import rounded, with_exact
 from pybuild.kernels.layers.few_values import with_few_values
-from pybuild.kernels.layers.weights import constant, folded_bias, reach
+from pybuild.kernels.layers.weights import constant, folded_bias, is_bare, reach
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.records import dataclass
 
@@ -40,6 +41,9 @@ def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums:
     """Shapes  kernels [O, taps]
     Errors  BuildError if some order of summing could overflow int32
     """
+    if is_bare(node, graph):
+        none = np.zeros(len(kernels), np.int32)
+        return KnownSums(bare_parameters(), none, *reach(node, graph, kernels, none))
     made = conv_parameters(node, graph)
     bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
@@ -70,6 +74,8 @@ def ended_sums(
     Shapes  kernels [O, taps]
     """
     sums = known_sums(node, graph, kernels)
+    if is_bare(node, graph):
+        return sums, bare(len(kernels))
     raised = _raised(sums.made)
     end = _cheapest(replace(sums, made=raised) if raised is not None else sums)
     if raised is None or isinstance(end, Exact):

@@ -8,6 +8,7 @@ from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import RowAccess
+from pybuild.kernels.epilogues.bare import bare
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, int8_finish
 from pybuild.kernels.epilogues.int16 import MOST_SUM, finish16
 from pybuild.ops.base.operator import clamp_of
@@ -84,9 +85,13 @@ def fixed(node: Node, graph: Graph) -> bool:
     return all(graph.known(name) for name in node.inputs[1:] if name)
 
 
-def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
-    """Whether a layer may have kernels on pairs of int16: int8, weights known."""
-    return "dsp" in target.features and known_int8(node, graph)
+def takes_pairs(node: Node, graph: Graph, target: Target, sums: bool = False) -> bool:
+    """Whether a layer may have kernels on pairs of int16: int8, weights known.
+
+    sums  or one whose output is its sums
+    """
+    known = known_int8(node, graph) or (sums and known_bare(node, graph))
+    return "dsp" in target.features and known
 
 
 def on_pairs16(
@@ -111,9 +116,23 @@ def quads(kernels: Array, words: int) -> Array:
     return taps[:, :, (0, 2, 1, 3)]
 
 
-def takes_vectors(node: Node, graph: Graph, target: Target) -> bool:
-    """Whether a layer may have kernels on vectors of bytes: int8, weights known."""
-    return "mve" in target.features and known_int8(node, graph)
+def takes_vectors(node: Node, graph: Graph, target: Target, sums: bool = False) -> bool:
+    """Whether a layer may have kernels on vectors of bytes: int8, weights known.
+
+    sums  or one whose output is its sums
+    """
+    known = known_int8(node, graph) or (sums and known_bare(node, graph))
+    return "mve" in target.features and known
+
+
+def is_bare(node: Node, graph: Graph) -> bool:
+    """Whether a layer's output is its int32 sums of products of int8."""
+    return graph.tensor(node.output).dtype is DType.INT32
+
+
+def known_bare(node: Node, graph: Graph) -> bool:
+    """Whether a layer's output is its sums, and its weights are known."""
+    return is_bare(node, graph) and fixed(node, graph)
 
 
 def known_int8(node: Node, graph: Graph) -> bool:
@@ -140,6 +159,8 @@ def epilogue(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, i
     if graph.tensor(node.output).dtype is DType.FLOAT32:
         bias = constant(node, graph, 2, np.zeros(outputs, np.float32))
         return FloatClamp(*clamp_of(node)), bias, 0
+    if is_bare(node, graph):
+        return bare(outputs), np.zeros(outputs, np.int32), 0
     made = conv_parameters(node, graph)
     bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
     if graph.tensor(node.output).dtype is DType.INT16:

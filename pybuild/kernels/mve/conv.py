@@ -18,10 +18,12 @@ from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.epilogues import by_channel
 from pybuild.kernels.epilogues.affine import with_one_factor
+from pybuild.kernels.epilogues.bare import Bare, bare
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import (
     in_blocks,
+    is_bare,
     kernels_of,
     takes_vectors,
 )
@@ -81,6 +83,7 @@ def _blocks(layer: Layer) -> Ints:
 
 def _ends(layer: Layer, bias: Array) -> Packed:
     order, epilogue = _blocks(layer), layer.epilogue
+    assert not isinstance(epilogue, Bare)
     if isinstance(epilogue, End16):
         return epilogue.table(bias, order)
     if layer.together == 4:
@@ -100,7 +103,12 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
     row = is_row_by_row(window, rows, calls)
-    if takes_vectors(node, graph, target):
+    if is_bare(node, graph):
+        if not takes_vectors(node, graph, target, sums=True):
+            return []
+        kernels = kernels_of(node, graph)
+        layer, bias = Layer(window, bare(len(kernels)), 0), kernels
+    elif takes_vectors(node, graph, target):
         kernels = kernels_of(node, graph)
         sums, epilogue = ended_sums(node, graph, kernels)
         layer, bias = Layer(window, epilogue, sums.made.x_zero, row), sums.bias
@@ -117,8 +125,8 @@ def candidates(
         ways = [replace(layer, threes=True), *([] if layer.direct else ways)]
     if layer.long_turn > 1:
         ways = [replace(layer, long=True), layer]
-    ends = _ends(layer, bias)
-    return [_offer(one, (pack(one, kernels), ends), rows, calls) for one in ways]
+    ends = () if is_bare(node, graph) else (_ends(layer, bias),)
+    return [_offer(one, (pack(one, kernels), *ends), rows, calls) for one in ways]
 
 
 def _layer16(

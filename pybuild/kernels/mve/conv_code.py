@@ -24,6 +24,7 @@ from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vector_packs import ODD4, PLACES8, TWOS4
 from pybuild.kernels.base.vectors import BYTES, DOT8, DOT16, FIRST16, HALVES
 from pybuild.kernels.base.window import Bound
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.layers.sums16 import LongSums
@@ -52,7 +53,8 @@ class _Writer(Patches):
         self.vector = VectorType(layer.elem, layer.step)
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
-        self.y = k.row("y", 0, self.elem, writable=True)
+        bare = isinstance(layer.epilogue, Bare)
+        self.y = k.row("y", 0, INT32 if bare else self.elem, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT8)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
@@ -60,13 +62,16 @@ class _Writer(Patches):
         self.finish: ScalarFinish | VectorFinish | ExactFinish | Bound16
         if isinstance(layer.epilogue, End16):
             self.finish = Bound16(k, layer.epilogue)
-        elif layer.together < 4 and not isinstance(layer.epilogue, Exact):
+        elif isinstance(layer.epilogue, Bare) or (
+            layer.together < 4 and not isinstance(layer.epilogue, Exact)
+        ):
             self.finish = ScalarFinish(k, layer.epilogue)
         else:
             self.finish = finish_of(k, layer.epilogue)
         self.pitch: Expr = g.channels * g.stride
         if layer.scratch:
-            self.patch = k.row("patch", g.rows + 3, self.elem, writable=True)
+            self.patch_at = g.rows + (2 if bare else 3)
+            self.patch = k.row("patch", self.patch_at, self.elem, writable=True)
         if not layer.direct:
             self.pitch = self.steps * self.step
         if layer.window.padded:
@@ -98,7 +103,7 @@ class _Writer(Patches):
                 size = self.layer.window.width * self.layer.window.channels
                 to = k.let("to", self.patch)
                 self._copy(x, to, k.arg("row_bytes", size), size)
-                x = k.row("copied", g.rows + 3, self.elem)
+                x = k.row("copied", self.patch_at, self.elem)
             with self._part(n, x, self.y, whole_row=True) as given:
                 self._row(given)
             return k
@@ -246,7 +251,8 @@ class _Writer(Patches):
             ending = Ending(k, self.finish, ends, self.elem)
             y = [offset(given["y"], at + out_channels * p) for p in range(pixels)]
             ending.store(found, y, places if pixels > 1 else None)
-            k.assign(ends, offset(ends, layer.end_words))
+            if layer.end_words:
+                k.assign(ends, offset(ends, layer.end_words))
 
     def _sums(
         self,

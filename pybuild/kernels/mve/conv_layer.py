@@ -8,6 +8,7 @@ from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import columns
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.mve.epilogue import Epilogue, size_of
@@ -36,7 +37,7 @@ class Layer:
     """
 
     window: Window
-    epilogue: Epilogue | End16
+    epilogue: Epilogue | End16 | Bare
     x_zero: int
     row: bool = False
     threes: bool = False
@@ -71,7 +72,7 @@ class Layer:
     @property
     def end_words(self) -> int:
         """Of the table of ends for these."""
-        if isinstance(self.epilogue, End16):
+        if isinstance(self.epilogue, End16 | Bare):
             return self.together * self.epilogue.size
         if self.together < 4 and not isinstance(self.epilogue, Exact):
             return self.together * columns(self.epilogue)

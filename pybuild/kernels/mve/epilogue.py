@@ -40,7 +40,7 @@ Epilogue = Affine | Exact
 
 
 def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epilogue]:
-    """What a layer sums, and how it ends.
+    """What a layer of int8 sums, and how it ends.
 
     Shapes  kernels [O, taps]
     Errors  BuildError if some order of summing could overflow int32
@@ -216,7 +216,7 @@ class Ending:
             size = columns(finish.epilogue)
             for c, total in enumerate(sums):
                 row = finish.row(k, ends, size * c)
-                k.store(y, c, finish.narrow(k, total, row))
+                finish.store(k, [(total, y, c)], row, offset(ends, size * c))
             return
         value = finish.held(self._scaled(sums))
         count = 4 if isinstance(sums, Var) else len(sums)

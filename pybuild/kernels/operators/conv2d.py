@@ -54,7 +54,8 @@ def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
     rows = (out, source)
     found = plain(layer, rows, tables, calls, target)
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
-        if window.groups == 1:  # all inputs of a pixel are read before one is written
+        # all inputs of a pixel are read before one is written
+        if window.groups == 1 and not layer.is_bare:
             over = replace(layer, over=True)
             found.append(offer(over, (out, source), tables, calls, target))
         for family in families(optimise):

@@ -36,12 +36,12 @@ def depthwise_conv2d(
     weights = constant(node, graph, 1)
     window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
     finish, bias, x_zero = epilogue(node, graph, kernels_of(node, graph))
-    layer = depthwise.Layer(window, finish, x_zero, y.dtype, DType.of(bias))
+    layer = depthwise.Layer(window, finish, x_zero, x.dtype, DType.of(bias))
     source = window_rows(node, graph, window.rows, layer.x_zero)
     order = "taps row by row, channels"
     tables = (
         Packed("weights", weights, order=order),
-        Packed("bias", bias, order=EACH),
+        *(() if layer.is_bare else (Packed("bias", bias, order=EACH),)),
         *layer.tables(),
     )
     rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
@@ -55,7 +55,7 @@ def depthwise_conv2d(
     grouped = replace(window, groups=window.channels)
     if window.channels < GROUP:
         found += conv_dsp.candidates(node, graph, target, grouped, rows, calls)
-    if window.out_channels > window.channels:
+    if window.out_channels > window.channels or layer.is_bare:
         for family in (conv_mve, conv_block):
             found += family.candidates(node, graph, target, grouped, rows, calls)
     # what any core may have is slow, but takes no scratch: the smallest plans are of it

@@ -25,7 +25,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import elementwise_operands, offer, short
 from pybuild.kernels.epilogues.requantise import CLAMP, RULES, requant
-from pybuild.ops.act16 import (
+from pybuild.ops.int16.act16 import (
     CurveParameters,
     curve_parameters,
     scaled_parameters,

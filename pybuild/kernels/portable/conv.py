@@ -28,6 +28,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.window import Bound, Window
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
 from pybuild.kernels.layers.weights import (
     constant,
@@ -65,6 +66,16 @@ class Layer:
     @property
     def is_float(self) -> bool:
         return isinstance(self.finish, FloatClamp)
+
+    @property
+    def is_bare(self) -> bool:
+        """Sums are stored as they are: there is no bias."""
+        return isinstance(self.finish, Bare)
+
+    @property
+    def out(self) -> DType:
+        """The type of what is stored."""
+        return INT32 if self.is_bare else self.elem
 
     @property
     def group_outputs(self) -> int:
@@ -145,7 +156,7 @@ class _Writer:
         w = layer.window
         self.elem, self.total = layer.elem, layer.total
         self.factor = FLOAT32 if layer.is_float else INT32
-        self.y = k.row("y", 0, self.elem, writable=True)
+        self.y = k.row("y", 0, layer.out, writable=True)
         kind = FLOAT32 if layer.is_float else INT8
         self.weights = k.row("weights", g.rows + 1, kind)
         self.bias = k.row("bias", g.rows + 2, self.total)
@@ -157,10 +168,11 @@ class _Writer:
         self.x_zero: Expr = const(0)
         if w.padded and layer.elem is INT8:
             self.x_zero = k.arg("x_zero", layer.x_zero)
-        self.finish = layer.finish.bind(k, g.rows + 3)
+        after = g.rows + (2 if layer.is_bare else 3)
+        self.finish = layer.finish.bind(k, after)
         self.pixel: Var | None = None
         if layer.over:
-            after = g.rows + 3 + len(layer.finish.tables())
+            after = after + len(layer.finish.tables())
             self.pixel = k.row("pixel", after, self.elem, writable=True)
         self.row_taps = k.let("row_taps", g.kernel_w * self.group_inputs)
         self.patch = self.row_taps
@@ -211,7 +223,7 @@ class _Writer:
         self, block: int, channel: Expr, begin: Expr, inside: tuple[Expr, Expr]
     ) -> list[Var]:
         k, g = self.k, self.g
-        accs = [k.let(f"acc{j}", load(self.bias, channel + j)) for j in range(block)]
+        accs = [k.let(f"acc{j}", self._start(channel + j)) for j in range(block)]
         at = k.let("at", channel * self.patch)
         step = block if block >= _INTERLEAVED else 1
         with k.loop("ky", g.kernel_h) as ky:
@@ -221,6 +233,9 @@ class _Writer:
             w = k.let("w", offset(self.weights, at + ky * self.row_taps * step))
             self._taps(accs, x, w, begin, inside)
         return accs
+
+    def _start(self, channel: Expr) -> Expr:
+        return const(0) if self.layer.is_bare else load(self.bias, channel)
 
     def _taps(
         self, accs: list[Var], x: Expr, w: Var, begin: Expr, inside: tuple[Expr, Expr]
@@ -269,13 +284,10 @@ def weighted(
     if node.inputs[1] in graph.parameters:  # stay row-major: for all to share
         sizes = tuple(size for size in sizes if size < _INTERLEAVED)
         sizes = sizes if len(sizes) > 1 else (_INTERLEAVED // 2, 1)
-    elem, total = graph.tensor(node.output).dtype, DType.of(bias)
+    elem, total = graph.tensor(node.inputs[0]).dtype, DType.of(bias)
     layer = Layer(window, finish, sizes, x_zero, False, elem, total)
-    tables = (
-        pack(layer, weights),
-        Packed("bias", bias, order=EACH),
-        *layer.finish.tables(),
-    )
+    added = () if layer.is_bare else (Packed("bias", bias, order=EACH),)
+    tables = (pack(layer, weights), *added, *layer.finish.tables())
     return layer, tables
 
 

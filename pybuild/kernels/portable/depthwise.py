@@ -25,6 +25,7 @@ from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
 from pybuild.kernels.layers.pool import SIZES
 from pybuild.records import dataclass
@@ -50,6 +51,16 @@ class Layer:
     @property
     def is_float(self) -> bool:
         return isinstance(self.finish, FloatClamp)
+
+    @property
+    def is_bare(self) -> bool:
+        """Sums are stored as they are: there is no bias."""
+        return isinstance(self.finish, Bare)
+
+    @property
+    def out(self) -> DType:
+        """The type of what is stored."""
+        return INT32 if self.is_bare else self.elem
 
     @property
     def multiplier(self) -> int:
@@ -116,13 +127,14 @@ class _Writer:
         w = layer.window
         self.elem, self.total = layer.elem, layer.total
         self.factor = FLOAT32 if layer.is_float else INT32
-        self.y = k.row("y", 0, self.elem, writable=True)
+        self.y = k.row("y", 0, layer.out, writable=True)
         self.kernel_h: Expr = const(w.kernel_h)
         self.kernel_w: Expr = const(w.kernel_w)
         if not layer.unrolled:
             self.kernel_h = k.arg("kernel_h", w.kernel_h)
             self.kernel_w = k.arg("kernel_w", w.kernel_w)
-        after = 2 + len(layer.finish.tables())
+        tables = 1 if layer.is_bare else 2
+        after = tables + len(layer.finish.tables())
         self.pixels = bind(k, w, self.elem, self.kernel_h, after)
         kind = FLOAT32 if layer.is_float else INT8
         self.weights = k.row("weights", self.pixels.rows + 1, kind)
@@ -134,7 +146,7 @@ class _Writer:
             self.multiplier = k.arg("per_channel", layer.multiplier)
             product = self.pixels.channels * self.multiplier
             self.out_channels = k.let("out_channels", product)
-        self.finish = layer.finish.bind(k, self.pixels.rows + 3)
+        self.finish = layer.finish.bind(k, self.pixels.rows + tables + 1)
 
     def write(self) -> Builder:
         if self.layer.unrolled:
@@ -174,11 +186,14 @@ class _Writer:
         self, values: list[Expr], weights: list[Var], y: Expr, channel: Expr
     ) -> None:
         k = self.k
-        acc = k.let("acc", load(self.bias, channel))
+        acc = k.let("acc", self._start(channel))
         for value, weight in zip(values, weights, strict=True):
             product = self._product(value, load(weight, channel))
             k.assign(acc, acc + product)
         k.store(y, channel, self.finish.apply(acc, channel))
+
+    def _start(self, channel: Expr) -> Expr:
+        return const(0) if self.layer.is_bare else load(self.bias, channel)
 
     def _product(self, value: Expr, weight: Expr) -> Expr:
         product = cast(value, self.factor) * cast(weight, self.factor)
@@ -193,7 +208,7 @@ class _Writer:
             with k.loop("base", self.out_channels, 0, BLOCK) as base:
                 count = k.let("count", minimum(self.out_channels - base, BLOCK))
                 with k.loop("j", count) as j:
-                    k.store(accs, j, load(self.bias, base + j))
+                    k.store(accs, j, self._start(base + j))
                 self._taps(accs, x0, base, count)
                 to = k.let("to", ox * self.out_channels + base)
                 with k.loop("j", count) as j:

@@ -34,8 +34,8 @@ from pybuild.kernels.base.operands import Operands, offer, whole_operands
 from pybuild.kernels.math.exponential import EXP
 from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
 from pybuild.kernels.portable.softmax16 import shares16, tables16
+from pybuild.ops.int16.softmax16 import softmax16_parameters
 from pybuild.ops.softmax import SoftmaxParameters, softmax8, softmax_parameters
-from pybuild.ops.softmax16 import softmax16_parameters
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
@@ -242,7 +242,7 @@ def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
 
 
 def _int16(node: Node, graph: Graph, operands: Operands) -> Candidate:
-    """By the integer steps of ops/softmax16.py."""
+    """By the integer steps of ops/int16/softmax16.py."""
     made = softmax16_parameters(node, graph)
     doc = told("softmax, int16 by integers: exp and 1/sum from tables", _ORDER)
     k = Builder(_name(node, graph, "s16"), doc)

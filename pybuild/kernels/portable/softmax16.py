@@ -1,4 +1,4 @@
-"""softmax of int16: by the integer steps of ops/softmax16.py, on one line."""
+"""softmax of int16: by the integer steps of int16/softmax16.py, on one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.epilogues.requantise import DOUBLE, requant
 from pybuild.kernels.math.curves16 import BETWEEN
-from pybuild.ops.softmax16 import Softmax16Parameters
+from pybuild.ops.int16.softmax16 import Softmax16Parameters
 
 
 def tables16(made: Softmax16Parameters) -> tuple[Packed, ...]:

@@ -16,8 +16,10 @@ from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
+from pybuild.kernels.epilogues.bare import Bare, bare
 from pybuild.kernels.epilogues.by_channel import (
     AnyEpilogue,
+    Epilogue,
     exact_share,
     layer_epilogue,
     tables,
@@ -26,7 +28,7 @@ from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
-from pybuild.kernels.layers.weights import fixed, in_blocks, kernels_of
+from pybuild.kernels.layers.weights import fixed, in_blocks, is_bare, kernels_of
 from pybuild.kernels.scalar import conv_image
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
@@ -134,6 +136,8 @@ def _best(
 ) -> Layer | None:  # fmt: skip
     """The block that fits the layer best; apart: of those that leave pixels over."""
     few, held = "signed_bytes" not in target.features, None
+    if isinstance(epilogue, Bare):
+        few = False  # HALF is taken out by what sums start with
     if isinstance(epilogue, End16):
         few, held = False, DType.INT32 if few else None
     layers = [
@@ -211,6 +215,7 @@ def candidates(
     """The kernels of this file that suit a layer: none, one, or one that other layers
     may share and a faster one."""
     is_int8 = graph.tensor(node.output).dtype is DType.INT8
+    is_int8 = is_int8 or is_bare(node, graph)
     known = takes_int16(node, graph) or (is_int8 and fixed(node, graph))
     if not (target.sums and known) or (paired and window.groups > 1):
         return []
@@ -224,8 +229,10 @@ def candidates(
     if kernels.shape[1] >= _MOST_TAPS:
         return []
     sums = known_sums(node, graph, kernels)
-    row = is_row_by_row(window, rows, calls)
-    epilogue = layer_epilogue(sums.made, sums.low, sums.high, target)
+    epilogue: Epilogue = bare(len(kernels))
+    if not is_bare(node, graph):
+        epilogue = layer_epilogue(sums.made, sums.low, sums.high, target)
+    row = is_row_by_row(window, rows, calls) and not is_bare(node, graph)
     layers = _layers(window, epilogue, sums.made.x_zero, target, paired, row)
     made = [(layer, rows, calls) for layer in layers]
     if layers and not paired:

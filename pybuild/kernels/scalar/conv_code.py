@@ -23,6 +23,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound, InsideRows
+from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import (
     columns,
     exact_of,
@@ -51,12 +52,13 @@ class _Writer:
         self.elem = layer.patch_elem
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
-        self.y = k.row("y", 0, layer.elem, writable=True)
+        bare = isinstance(layer.epilogue, Bare)
+        self.y = k.row("y", 0, INT32 if bare else layer.elem, writable=True)
         weight = INT32 if layer.paired else UINT8 if layer.unsigned else INT8
         rows = g.rows if layer.image is None else const(1)
         self.weights = k.row("weights", rows + 1, weight)
         self.ends = k.row("epilogue", rows + 2, INT32)
-        after, rules = rows + 3, None
+        after, rules = rows + (2 if bare else 3), None
         if exact_of(layer.epilogue) is not None:
             rules, after = k.row("exact", after, INT32), after + 1
         self.patch = k.row("patch", after, self.elem, writable=True)

@@ -44,7 +44,9 @@ class Sums:
             self._block(inner, ends, k.let("out", offset(known["y"], first)))
             if self.layer.image is not None:
                 k.assign(w, offset(w, known["block"]))
-            k.assign(ends, offset(ends, n * columns(self.layer.epilogue)))
+            words = columns(self.layer.epilogue)
+            if words:
+                k.assign(ends, offset(ends, n * words))
 
     def _block(self, w: Var, ends: Var, y: Var) -> None:
         k, layer = self.k, self.layer

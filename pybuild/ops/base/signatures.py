@@ -103,6 +103,7 @@ _CONV = {
     **_WINDOW, "dilations": _ints(2, 1), "input_dilations": _ints(2, 1),
     "pads": _ints(4, -(2**31)),
 }  # fmt: skip
+_SUMMED = {name: kind for name, kind in _CONV.items() if name != "clamp"}
 _KERNEL = {"kernel": _ints(2, 1)}
 _SIMULATED = {"simulated": _FLAG}
 _WEIGHTS = (1, 2)
@@ -116,6 +117,16 @@ SIGNATURES: dict[str, Signature] = {
     "conv2d": Signature(2, 3, {}, {**_CONV, "groups": _COUNT}, _WEIGHTS),
     "depthwise_conv2d": Signature(2, 3, {}, _CONV, _WEIGHTS),
     "dense": Signature(2, 3, {}, _CLAMPED, _WEIGHTS),
+    # int32 sums of products of int8, and what stands before and behind them
+    "quantize_dynamic": Signature(
+        1, 1, {"batches": _COUNT, "asymmetric": _FLAG}, {"pads": _ints(4, 0)}
+    ),
+    "conv2d_sums": Signature(2, 2, {}, _SUMMED | {"groups": _COUNT}, (1,)),
+    "depthwise_conv2d_sums": Signature(2, 2, {}, _SUMMED, (1,)),
+    "dense_sums": Signature(2, 2, packed=(1,)),
+    "scale_sums": Signature(
+        3, 6, {"sums_first": _FLAG}, {**_CLAMPED, "axis": _INT}, (2, 3, 5)
+    ),
     "add": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}, elementwise=True),
     "sub": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}, elementwise=True),
     "mul": Signature(2, 2, {}, _CLAMPED, elementwise=True),

@@ -8,7 +8,8 @@ import pytest
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite import load
 from pybuild.ir.graph import Graph
-from pybuild.ops.interpret import check_types, interpret
+from pybuild.ops.hybrid import SUMS
+from pybuild.ops.interpret import check_types, interpret, operator_of
 from pybuild.verify.samples import samples
 from tests.conftest import model_path
 from tests.ops.cases import with_rounding
@@ -52,10 +53,31 @@ def test_float_model_is_close(name: str) -> None:
             assert error <= 1e-5 * span, node.name
 
 
-def test_hybrid_model_is_dequantised() -> None:
-    """LiteRT quantises the activations of this file on the fly: near, not equal."""
+def test_layers_of_the_hybrid_model_equal_litert() -> None:
+    """Given what LiteRT has before each layer of int8 weights."""
     data = model_path("kws_f32.tflite").read_bytes()
     graph = load("kws_f32.tflite", data, {})
+    inputs, seen = _values(graph, 2), 0
+    for given, theirs in zip(inputs, run_litert(data, inputs), strict=True):
+        values = {**theirs, **given}
+        for node in graph.nodes:
+            if node.op not in ("quantize_dynamic", "scale_sums", *SUMS):
+                continue
+            names = [n for n in node.inputs if n]
+            reads = {n: values.get(n, graph.constants.get(n)) for n in names}
+            given_to = [reads.get(n) for n in node.inputs]
+            made = operator_of(node, graph).reference(node, graph, given_to)
+            values.update(zip(node.outputs, made, strict=True))
+            if node.op == "scale_sums":
+                np.testing.assert_array_equal(made[0], theirs[node.output])
+                seen += 1
+    assert seen == 2 * sum(n.op == "scale_sums" for n in graph.nodes) > 0
+
+
+def test_hybrid_model_is_dequantised_by_wish() -> None:
+    """LiteRT quantises the activations of this file on the fly: near, not equal."""
+    data = model_path("kws_f32.tflite").read_bytes()
+    graph = load("kws_f32.tflite", data, {}, hybrid="float")
     assert {t.dtype for t in graph.tensors.values()} == {DType.FLOAT32}
     inputs = _values(graph, 3)
     for given, theirs in zip(inputs, run_litert(data, inputs), strict=True):

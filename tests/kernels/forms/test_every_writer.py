@@ -22,12 +22,14 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import DType
+from pybuild.frontends.tflite import load
 from pybuild.ir.graph import Graph, Node, Quant
 from pybuild.ir.loop import Func
 from pybuild.kernels.table import candidates
 from pybuild.targets.core import CORES
 from pybuild.targets.target import TARGETS
 from pybuild.targets.toolchain import choose_toolchain, find_toolchain
+from tests.frontends.tflite.hybrid.test_hybrid import LAYERS as HYBRID
 from tests.kernels.kernel_bench import c_source
 from tests.kernels.kernel_cases import (
     INT8,
@@ -110,9 +112,15 @@ def _layers() -> tuple[Layer, ...]:
             found.setdefault(
                 (node.op, one.dtype, one.name.split("_")[0]), (node, graph)
             )
+    hybrid = [
+        (node, graph)
+        for layer in HYBRID.values()
+        for graph in [load("m.tflite", layer.data(), {})]
+        for node in graph.nodes
+    ]
     hard = (_layer(n, rule, -128, "drawn") for n in (0, 3, 5, 7) for rule in ROUNDINGS)
     plain = [(one.node, one.graph) for one in (*int8_cases()[::4], *hard)]
-    return (*_rare(), *found.values(), *plain, *_ends(ENDS))
+    return (*_rare(), *found.values(), *plain, *_ends(ENDS), *hybrid)
 
 
 def _offers(

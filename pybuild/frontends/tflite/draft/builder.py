@@ -52,7 +52,7 @@ class Builder:
         self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
         self.origins: dict[str, str] = {}
         self.redimensioned = False
-        self.max_turns = 0  # of a WHILE whose condition is computed; 0: refused
+        self.max_turns, self.hybrid = 0, "litert"  # as load() has them
         self.inside: tuple[int, ...] = ()  # subgraphs that call this one
         self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
         self.variables: dict[str, Variable] = {}
@@ -78,7 +78,7 @@ class Builder:
         inside.tensors, inside.constants = outer.tensors, outer.constants
         inside.graph = outer.graph
         inside.redimensioned = outer.redimensioned
-        inside.max_turns = outer.max_turns
+        inside.max_turns, inside.hybrid = outer.max_turns, outer.hybrid
         inside.variables = outer.variables
         return inside
 
@@ -343,12 +343,12 @@ class Call:
 
     def between(
         self, op: str, inputs: tuple[str, ...], attrs: Mapping[str, Attr],
-        tensor: Tensor,
+        tensor: Tensor, more: tuple[str, ...] = (),
     ) -> Tensor:  # fmt: skip
         """A node before the last; `tensor` says type, scale and a wish for a name."""
         name = self.builder.fresh(tensor.name)
         wanted = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
-        return self._node(op, name, inputs, wanted, attrs)
+        return self._node(op, name, inputs, wanted, attrs, more)
 
     def _placed(self, shape: tuple[int, ...]) -> Tensor:
         """The output, with a shape that is valid for now."""

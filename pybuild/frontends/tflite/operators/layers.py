@@ -12,6 +12,8 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.operators import asymmetric
+from pybuild.frontends.tflite.operators.hybrid import Hybrid, is_hybrid
+from pybuild.frontends.tflite.operators.hybrid import emit as emit_hybrid
 from pybuild.ir.graph import Attr, Quant, Tensor
 from pybuild.ops.fixed_point.quant import dequantized as to_real
 from pybuild.ops.fixed_point.quant import quantized
@@ -55,9 +57,13 @@ def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
     return {"strides": strides, "dilations": dilations, "pads": pads}
 
 
-def weights(call: Call, x: Tensor) -> tuple[Tensor, Array]:
-    """Constant weights, dequantised where the activations are float32."""
+def weights(call: Call, x: Tensor, keep: bool = True) -> tuple[Tensor, Array]:
+    """Constant weights, dequantised where the activations are float32, unless the
+    layer makes these int8.
+    """
     tensor, value = call.held(1)
+    if keep and is_hybrid(call, x, tensor):
+        return tensor, value
     if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
         return dequantised(call, tensor, value)
     return tensor, value
@@ -96,8 +102,27 @@ def conv2d(call: Call) -> None:
     tensor, value = weights(call, x)
     if value.ndim != 4 or len(x.shape) != 4 or x.shape[3] % value.shape[3]:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
+    if is_hybrid(call, x, tensor):
+        _hybrid_conv(call, x, tensor, value)
+        return
     x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
     _conv(call, x, call.builder.add(tensor, value))
+
+
+def _hybrid_conv(call: Call, x: Tensor, tensor: Tensor, value: Array) -> None:
+    """With a scale for each output or several groups a zero point, and sums that meet
+    the weights' scale first."""
+    groups = x.shape[3] // value.shape[3]
+    each = groups > 1 or len(_quant(tensor).scale) > 1
+    how = Hybrid("conv2d", x.shape[0], asymmetric=each, sums_first=each)
+    span = window(call, x, value.shape[1:3])
+    attrs = {"groups": groups, **span, **fused(call)}
+    emit_hybrid(call, how, x, (tensor, value), bias(call, x), attrs)
+
+
+def _quant(tensor: Tensor) -> Quant:
+    assert tensor.quant is not None
+    return tensor.quant
 
 
 def _conv(call: Call, x: Tensor, w: Tensor) -> None:
@@ -114,6 +139,11 @@ def depthwise_conv2d(call: Call) -> None:
     tensor, value = weights(call, x)
     if value.ndim != 4 or value.shape[0] != 1:
         raise call.error(f"weights of shape {list(value.shape)} are not [1,KH,KW,C]")
+    if is_hybrid(call, x, tensor):
+        how = Hybrid("depthwise_conv2d", x.shape[0], asymmetric=True, axis=2)
+        attrs = {**window(call, x, value.shape[1:3]), **fused(call)}
+        emit_hybrid(call, how, x, (tensor, value[0]), bias(call, x), attrs)
+        return
     grouped = asymmetric.depthwise(call, x, tensor, value)
     if grouped is not None:
         x, tensor, value = grouped
@@ -148,6 +178,11 @@ def fully_connected(call: Call) -> None:
         rows = (x.size // depth, depth)
         flat = Tensor(x.name, rows, x.dtype, x.quant)
         x = call.between("reshape", (x.name,), {}, flat)
+    if is_hybrid(call, x, tensor):
+        zero = bool(call.option("AsymmetricQuantizeInputs"))
+        how = Hybrid("dense", x.size // depth, asymmetric=zero)
+        emit_hybrid(call, how, x, (tensor, value), added, fused(call))
+        return
     x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
     w = call.builder.add(tensor, value)
     call.emit("dense", (x.name, w.name, added), fused(call))

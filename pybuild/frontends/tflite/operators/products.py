@@ -110,7 +110,7 @@ def transpose_conv(call: Call) -> None:
     """
     flow = Flow(call)
     x, wanted = flow.arg(2), call.integers(0)
-    tensor, value = layers.weights(call, x)
+    tensor, value = layers.weights(call, x, keep=False)
     if value.ndim != 4 or len(wanted) != 4 or len(x.shape) != 4:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
     strides = (call.option("StrideH"), call.option("StrideW"))

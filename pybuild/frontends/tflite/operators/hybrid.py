@@ -1,0 +1,93 @@
+"""Layers of int8 weights on float32 activations, which TensorFlow's converter writes by
+default ("dynamic range"): the activations are made int8 as they come.
+
+Knows LiteRT's hybrid kernels: which of them makes int8 in which way, and how the sums
+become real numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.frontends.tflite.draft.builder import Call
+from pybuild.ir.graph import Attr, Tensor
+from pybuild.ops.hybrid import NO_PADS
+from pybuild.records import dataclass
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """How a layer is computed.
+
+    layer       conv2d, depthwise_conv2d or dense
+    batches     parts of the input that have a scale each
+    asymmetric  each has a zero point, too
+    sums_first  sums are multiplied with the weights' scale first
+    axis        of the weights: output channels
+    """
+
+    layer: str
+    batches: int
+    asymmetric: bool
+    sums_first: bool = False
+    axis: int = 0
+
+
+def is_hybrid(call: Call, x: Tensor, tensor: Tensor) -> bool:
+    """Whether a layer keeps these weights as int8, whatever its activations are."""
+    whole = x.dtype is DType.FLOAT32 and tensor.dtype is DType.INT8
+    if not whole or call.builder.hybrid == "float" or tensor.quant is None:
+        return False
+    # legacy uint8 became int8 with a zero point
+    return not any(tensor.quant.zero_point)
+
+
+def emit(
+    call: Call, how: Hybrid, x: Tensor, w: tuple[Tensor, Array], bias: str,
+    attrs: dict[str, Attr],
+) -> None:  # fmt: skip
+    """The nodes of a layer; w: arranged as the operator `how.layer` has it.
+
+    Source  LiteRT EvalHybrid, EvalHybridPerChannel: without a zero point padding is 0,
+            with one it is the zero point of the batch
+    """
+    builder, (tensor, value) = call.builder, w
+    assert tensor.quant is not None
+    scales = np.asarray(tensor.quant.scale, np.float32)
+    weights = builder.add(Tensor(tensor.name, value.shape, DType.INT8), value)
+    factor = builder.add(
+        Tensor(f"{tensor.name}_scale", scales.shape, DType.FLOAT32), scales
+    )
+    pads = attrs.get("pads", NO_PADS)
+    around: dict[str, Attr] = {}
+    if how.asymmetric and pads != NO_PADS:
+        around, attrs = {"pads": pads}, {**attrs, "pads": NO_PADS}
+    q, scale, zero = _quantised(call, how, x, around)
+    clamp = {"clamp": attrs["clamp"]} if "clamp" in attrs else {}
+    attrs = {name: attr for name, attr in attrs.items() if name != "clamp"}
+    shape = Tensor(f"{call.label}_sums", (1,), DType.INT32)
+    sums = call.between(f"{how.layer}_sums", (q.name, weights.name), attrs, shape)
+    names = [sums.name, scale, factor.name, bias]
+    if zero:
+        names += [zero, weights.name]
+    while not names[-1]:
+        names.pop()
+    ends = {"sums_first": how.sums_first, "axis": how.axis, **clamp}
+    call.emit("scale_sums", tuple(names), ends)
+
+
+def _quantised(
+    call: Call, how: Hybrid, x: Tensor, around: dict[str, Attr]
+) -> tuple[Tensor, str, str]:
+    """The input as int8, its scales, and its zero points; "": it has none."""
+    builder, each = call.builder, (how.batches,)
+    names = [(f"{x.name}_scale", DType.FLOAT32)]
+    names += [(f"{x.name}_zero", DType.INT32)] if how.asymmetric else []
+    more = [builder.add(Tensor(builder.fresh(n), each, kind)) for n, kind in names]
+    attrs = {"batches": how.batches, "asymmetric": how.asymmetric, **around}
+    wanted = Tensor(f"{x.name}_int8", x.shape, DType.INT8)
+    q = call.between(
+        "quantize_dynamic", (x.name,), attrs, wanted, tuple(t.name for t in more)
+    )
+    return q, more[0].name, more[1].name if how.asymmetric else ""
