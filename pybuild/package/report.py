@@ -17,6 +17,7 @@ from pybuild.ops import OPERATORS
 from pybuild.package.choices import CodePiece, KernelChoice
 from pybuild.package.memory import Held, StageFacts
 from pybuild.package.occupancy import Occupancy
+from pybuild.package.saving import Saving
 from pybuild.package.structure import GraphFacts, WeightFacts
 from pybuild.plan.plan import Plan
 from pybuild.quantisation.report import Quantisation
@@ -169,6 +170,7 @@ class Report:
     bounds     what holds of each layer for any input: its sums, tests of data
     stack      of the kernels of an object, at most
     command    that makes the same again
+    savings    options with which the arena would be a twentieth smaller, or more
     schema     of these keys: one more whenever one goes or means something else
     """
 
@@ -205,6 +207,7 @@ class Report:
     bounds: tuple[LayerLimits, ...] = ()
     stack: KernelStack = NO_STACK
     command: str = ""
+    savings: tuple[Saving, ...] = ()
     schema: int = SCHEMA
 
     def __repr__(self) -> str:
