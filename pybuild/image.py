@@ -150,6 +150,11 @@ class Image(Packaged):
         made = {**provenance_of(None, self.options), **plain(keywords(self.how))}
         return replace(image_report(self.tables, self.pool, reports), provenance=made)
 
+    @property
+    def advised(self) -> ImageReport:
+        """The report: what would save RAM is asked of each model alone."""
+        return self.report
+
     def _banner(self, file: str) -> str:
         models = [member.model for member in self.members.values()]
         sources = {Path(model.path).name: model.digest for model in models}
@@ -330,7 +335,7 @@ def _image(
     code = Code(pool, lambda: whole(_sources(pool, members.values())))
     for title, made in built.items():
         parts = (made.model, made.plan, models[title], made.rounding, made.options)
-        members[title] = Member(*parts, kernels=made.kernels, shared=code)
+        members[title] = Member(*parts, planner=made.planner, shared=code)
     rows, sizes = _wires(wires, models)
     pieces = lay_pieces(room.sizes, room.specs, room.exclusive, sizes)
     if pieces is None:

@@ -32,12 +32,13 @@ from pybuild.params.image_read import read_image
 from pybuild.plan.choice import by_rows, ram_curve, search_of
 from pybuild.plan.make import placed
 from pybuild.plan.plan import Plan
+from pybuild.plan.request import Planner, Planners
 from pybuild.plan.row_input import fed_search
 from pybuild.plan.schedule.lower_bound import least_ram
 from pybuild.plan.schedule.stages import Search
 from pybuild.progress import Progress, silent
 from pybuild.records import dataclass
-from pybuild.select.choose import Options
+from pybuild.savings import Advised
 from pybuild.select.devices import by_name, offers, processor_of, table_of
 from pybuild.select.parameters import with_values
 from pybuild.targets.llvm import Llvm
@@ -48,13 +49,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Library(Factory, Packaged):
+class Library(Factory, Packaged, Advised):
     """A planned model: figures, files, and instances on this machine.
 
     backend   of instances that ask for none
     mod_name  what makes modules: library["default"](device)
     bound     whether modules begin with the model's weights
-    kernels   what could compute each layer
+    planner   what made the plan; planners: that make others of the same model
     """
 
     model: Origin
@@ -65,7 +66,8 @@ class Library(Factory, Packaged):
     backend: str = "llvm"
     mod_name: str = "default"
     bound: bool = True
-    kernels: Options = field(default_factory=dict, repr=False, compare=False)
+    planner: Planner | None = field(default=None, repr=False, compare=False)
+    planners: Planners | None = field(default=None, repr=False, compare=False)
     _code: dict[str, Compiled] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -76,10 +78,7 @@ class Library(Factory, Packaged):
         return f"{type(self).__name__}({t.name!r}, {signature(*ends)}, {costs})"
 
     def to_html(
-        self,
-        data: Any = None,
-        labels: Any = None,
-        samples: SampleFacts | None = None,
+        self, data: Any = None, labels: Any = None, samples: SampleFacts | None = None
     ) -> str:
         """The report as one HTML page, which needs nothing else: docs/report.md.
 
@@ -111,8 +110,8 @@ class Library(Factory, Packaged):
         from pybuild.html.data import of_report
         from pybuild.html.page import framed, page
 
-        shown = page(self.name, of_report(self.report.to_json()))
-        return framed(shown) + as_html(report_page(self.report))
+        shown = page(self.name, of_report(self.advised.to_json()))
+        return framed(shown) + as_html(report_page(self.advised))
 
     @property
     def name(self) -> str:
@@ -179,9 +178,8 @@ class Library(Factory, Packaged):
 
     def ram_bound(self) -> int:
         """Bytes of RAM, instance included, that no plan by rows can be below."""
-        search = self._search()
-        if self.plan.pushed:
-            search = fed_search(search, self.plan.pushed)
+        search, pushed = self._search(), self.plan.pushed
+        search = fed_search(search, pushed) if pushed else search
         least = least_ram(
             search.graph, search.nodes, search.views, search.lazy, search.spent
         )
@@ -272,7 +270,7 @@ class Library(Factory, Packaged):
     def files(self) -> dict[str, Content]:
         """The whole tree: path -> content."""
         made = tree_files(self.tables, self.generated(), self.options.target)
-        return with_report(made, self.report.to_json())
+        return with_report(made, self.advised.to_json())
 
     def program(self) -> tuple[dict[str, str], tuple[Tables, ...]]:
         return program_of_model(self.tables), (self.tables,)

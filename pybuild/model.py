@@ -18,25 +18,26 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
 from pybuild.options.option import options_in, told
 from pybuild.options.recipe import Recipe
-from pybuild.options.regions import OPTION, RegionSpec
+from pybuild.options.regions import RegionSpec
 from pybuild.options.table import ROUNDINGS, BuildOptions
 from pybuild.package.folder import write_tree
 from pybuild.package.grid import as_html
 from pybuild.package.page import graph_page
 from pybuild.params.files import read_arrays
 from pybuild.passes import Seen
+from pybuild.passes.ends.planes import by_planes
 from pybuild.passes.layout import set_layout
 from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import AUTO, connected, obvious
 from pybuild.passes.sums import with_sums
-from pybuild.plan.make import make_plan
-from pybuild.plan.plan import Plan, spent_inputs
+from pybuild.plan.plan import Plan
+from pybuild.plan.request import Planner, Planners
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.records import dataclass
 from pybuild.select.build_seconds import build_seconds
-from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
+from pybuild.select.choose import Options, is_better, narrowed, options_of
 from pybuild.select.constant_args import with_constant_args
 from pybuild.select.core_prices import PRICES
 from pybuild.select.devices import (
@@ -291,28 +292,33 @@ class Model:
         table = table_of(asked.target)
         graph = for_devices(graph, asked, table)
         step()
-        rows, ram = asked.plan == "rows" or bool(asked.push), asked.optimise == "ram"
-        graph, kernels, weighed = _kernels(graph, table, asked.optimise, rows)
+        rows = asked.plan == "rows" or bool(asked.push)
+        ways = _written(graph, asked)
+        offered = [_kernels(one, table, asked.optimise, rows) for one in ways]
         step()
         lazy = tuple(graph.lazy if asked.lazy is None else _ends(graph, asked.lazy))
         asked = replace(asked, lazy=lazy)
-        specs = _specs(asked.regions, len(table))
-        made = make_plan(
-            graph, lambda node, _: kernels[node.output], asked.input == "keep",
-            asked.ram_limit, lazy, asked.compress, asked.plan == "rows", specs,
-            asked.push, Weighed(weighed, asked.optimise) if rows or ram else None,
-            spent_inputs(graph, asked.input, rows), asked.optimise,
-        )  # fmt: skip
+        planners = Planners(tuple(Planner(*one, len(table)) for one in offered))
+        planner, made = planners.plan(asked)
         step()
         own = _own(made, asked.optimise) if asked.alone else made
         tables = make_tables(own, prefix, len(table), asked.verify)
         tables = replace(tables, named=asked.names == "full")
         rule = asked.rounding or self.rounding
-        library = Library(model, made, tables, rule, asked, kernels=weighed)
+        library = Library(
+            model, made, tables, rule, asked, planner=planner, planners=planners
+        )
         if made.slots:
             library = replace(library, tables=with_image(tables, library.image()))
         step()
         return library
+
+
+def _written(graph: Graph, asked: BuildOptions) -> list[Graph]:
+    """The graph, and where an image comes with channels first the one that reads it
+    row by row."""
+    planes = by_planes(graph) if asked.plan == "rows" and not asked.push else None
+    return [graph] if planes is None else [graph, planes]
 
 
 def _kernels(
@@ -378,19 +384,3 @@ def problems_in(rest: object) -> list[Problem]:
         return Model("", rest, "onnx", "").problems()
     except Exception:  # over what is missing; what is missing has been told
         return []
-
-
-def _specs(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:
-    """Errors  BuildError with everything that is wrong"""
-    found = []
-    for spec in specs:
-        if spec.device >= devices:
-            what = f"'{spec.name}' is of device {spec.device}, there are {devices}"
-            hint = "+device1 for the first of --device; the CPU's have no such word"
-            found.append(Problem(OPTION, what, hint))
-        if spec.weights and spec.device:
-            what = f"weights cannot be copied to '{spec.name}', which is a device's"
-            found.append(Problem(OPTION, what, "parameters can: --params"))
-    if found:
-        raise BuildError.of(found)
-    return specs

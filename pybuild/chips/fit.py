@@ -4,7 +4,9 @@ is, how long it takes by estimate, and what would make it fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,8 +17,10 @@ from pybuild.model import Model
 from pybuild.model_source import Source
 from pybuild.options.many import FitOptions
 from pybuild.options.option import options_in
+from pybuild.passes.ends.integer_ends import integer_ends
 from pybuild.progress import Progress, Steps, silent
 from pybuild.records import dataclass
+from pybuild.savings import changes
 from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
 
@@ -61,6 +65,7 @@ class ChipFit:
     microjoules  of one inference; None: no source has what the chip draws
     missing   in words, what it lacks; (): nothing
     options   words of the command line with which it fits; (): it does, or none help
+    ways      all such options that were tried, the first of them `options`
     """
 
     chip: str
@@ -78,6 +83,7 @@ class ChipFit:
     options: tuple[str, ...]
     source: str
     wait_states: int | None = None
+    ways: tuple[tuple[str, ...], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -108,6 +114,22 @@ def fit(
     return tuple(sorted(found, key=lambda one: (not one.fits, one.seconds, one.chip)))
 
 
+def verdict(found: Sequence[ChipFit]) -> str:
+    """How many chips fit, and with which option the most."""
+    fits = sum(one.fits for one in found)
+    said = f"fits {fits} of {len(found)} chips"
+    ways = Counter(way for one in found for way in map(_general, one.ways))
+    if not ways:
+        return said
+    way, more = max(ways.items(), key=lambda pair: pair[1])
+    return f"{said}; {fits + more} with {' '.join(way)}"
+
+
+def _general(way: tuple[str, ...]) -> tuple[str, ...]:
+    """The option without the number that is each chip's own."""
+    return tuple(re.sub(r" \d+$", "", option) for option in way)
+
+
 def _owners() -> dict[str, tuple[str, ...]]:
     """The boards of each chip."""
     found: dict[str, tuple[str, ...]] = {}
@@ -123,7 +145,7 @@ class _Builds:
     def __init__(self, model: Model, options: Mapping[str, Any]) -> None:
         self.model, self.options = model, dict(options)
         self.is_float = any(t.dtype.name == "FLOAT32" for t in _weights(model))
-        self._made: dict[tuple[Any, ...], Library | None] = {}
+        self._made: dict[tuple[str, str], Library | None] = {}
 
     def of(self, target: str, **changed: Any) -> Library:
         made = self.tried(target, **changed)
@@ -132,11 +154,14 @@ class _Builds:
 
     def tried(self, target: str, **changed: Any) -> Library | None:
         """None: there is no such plan."""
-        key = (target, *sorted(changed.items()))
+        key = target, repr(sorted(changed.items()))
         if key not in self._made:
             given = {**self.options, **changed, "target": target}
+            model = self.model
+            if given.pop("boundary", ""):
+                model = model.with_graph(integer_ends(model.graph))
             try:
-                self._made[key] = self.model.build(**given)
+                self._made[key] = model.build(**given)
             except BuildError:
                 if not changed:
                     raise
@@ -166,6 +191,7 @@ def _fit(
     def in_time(other: Library) -> bool:
         return latency is None or cycles_of(other) / chip.hz <= latency
 
+    ways = tuple(_ways(chip, builds, library, in_time)) if missing else ()
     return ChipFit(
         chip=chip.name,
         title=chip.title,
@@ -179,9 +205,10 @@ def _fit(
         seconds=seconds,
         microjoules=chip.microjoules(cycles),
         missing=tuple(missing),
-        options=_options(chip, builds, library, in_time) if missing else (),
+        options=ways[0] if ways else (),
         source=chip.source,
         wait_states=chip.wait_states,
+        ways=ways,
     )
 
 
@@ -214,25 +241,22 @@ def cycles_of(library: Library) -> int:
     return round(cost)
 
 
-def _options(
+def _ways(
     chip: Chip, builds: _Builds, library: Library, in_time: Callable[[Library], bool]
-) -> tuple[str, ...]:
-    """The first of what there is to try that fits, in time if there is one."""
-    target = chip.core.target
-    slow: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    """What there is to try that fits, the cheapest first; what is too slow last."""
+    slow: list[tuple[str, ...]] = []
     for words, changed in _ladder(chip, library):
-        other = builds.tried(target, **changed)
+        other = builds.tried(chip.core.target, **changed)
         if other is None or _ram(other, chip).missing or _flash(other, chip).missing:
             continue
         if in_time(other):
-            return words
-        if other.options != library.options and words != _FASTER:
-            slow = slow or words
-    if slow:
-        return slow
+            yield words
+        elif other.options != library.options and words != _FASTER:
+            slow.append(words)
+    yield from slow
     if builds.is_float and _would_fit_as_int8(chip, library):
-        return ("--quantise SAMPLES",)
-    return ()
+        yield ("--quantise SAMPLES",)
 
 
 def _ladder(
@@ -257,7 +281,9 @@ def _ladder(
     least = library.least_arena() if chosen.plan == "rows" else None
     if least is not None and least <= room:
         yield (f"--ram-limit {room}", *words), {"ram_limit": room, **smaller}
-    yield ("--optimise ram",), {"optimise": "ram"}
+    for option, changed in changes(library):
+        if "lazy" not in changed:  # the chip has those bytes, too
+            yield (*option, *words), {**changed, **smaller}
     if chosen.input != "consumable":
         more = {"optimise": "ram", "input": "consumable"}
         yield ("--optimise ram", "--input consumable"), more

@@ -37,7 +37,12 @@ def fit(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
 
 def _plain(one: ChipFit) -> dict[str, Any]:
-    return {**asdict(one), "options": list(one.options), "missing": list(one.missing)}
+    return {
+        **asdict(one),
+        "options": list(one.options),
+        "ways": [list(way) for way in one.ways],
+        "missing": list(one.missing),
+    }
 
 
 def _show(model: str, found: tuple[ChipFit, ...]) -> None:
@@ -55,8 +60,9 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
         for one in found
     ]  # fmt: skip
     tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
-    fitting = sum(one.fits for one in found)
-    say(f"fits   {fitting} of {len(found)}; KB of RAM and flash, at the highest clock")
+    from pybuild.chips.fit import verdict
+
+    say(f"in all {verdict(found)}; KB of RAM and flash, at the highest clock")
     say(
         "not    counted: the flash's wait states at that clock (WS, where a source has "
         "them),\n       and what caches and prefetch hide of them"

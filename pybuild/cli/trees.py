@@ -100,7 +100,7 @@ class Tree:
         return prepared(self.out, made, self.package, self.force)
 
     def show(self, paths: Sequence[Path]) -> None:
-        report = self.made.report
+        report = self.made.advised
         if isinstance(report, Report):
             tables.show(report_page(report, self.long))
         else:

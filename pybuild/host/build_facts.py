@@ -13,6 +13,8 @@ from pybuild.options.table import BuildOptions
 from pybuild.package.curve import Point
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan
+from pybuild.plan.request import Planner, Planners
+from pybuild.select.choose import Options
 from pybuild.targets.llvm import Llvm
 
 
@@ -47,6 +49,28 @@ class Library(Protocol):
 
     @property
     def options(self) -> BuildOptions: ...
+
+    @property
+    def graph(self) -> Graph:
+        """As the file gives it."""
+        ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> Any: ...
+
+    @property
+    def planner(self) -> Planner | None: ...
+
+    @property
+    def planners(self) -> Planners | None: ...
+
+    @property
+    def kernels(self) -> Options:
+        """What could compute each layer."""
+        ...
 
     def again(self, **changed: Any) -> Library:
         """The same build with some options changed."""

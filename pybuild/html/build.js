@@ -77,6 +77,13 @@ function addPanels(data, model) {
     for (const row of q.floats) section.append(el("p", {}, `${row.short} (${row.op}) stays float: ${row.reason}`));
   });
 
+  if (report.savings?.length) own("savings", "What would save RAM", "Each option was planned; instructions are the planner's estimate, in times of this build's.",
+    (section) => section.append(table("Options, few instructions first", [
+      { head: "options", of: (row) => row.options.join(" ") },
+      { head: "arena", of: (row) => row.arena, number: true }, { head: "instead of", of: (row) => row.instead, number: true },
+      { head: "instructions", of: (row) => row.instructions, number: true, digits: 2 },
+    ], report.savings)));
+
   own("made", "How it was made", "", (section) => {
     const made = report.provenance, options = (group) => Object.entries(made[group] || {}).map(([name, value]) => [name, JSON.stringify(value)]);
     const copied = el("span", { class: "soft", role: "status" });

@@ -34,6 +34,7 @@ def report_page(report: Report, long: bool = False) -> Page:
         *_weights(report, names),
         *_places(report, names),
         *_promises(report),
+        *(f"less   {one}" for one in report.savings),
         *(quantisation_page(report.quantisation, long) if report.quantisation else ()),
     )
 
@@ -83,7 +84,7 @@ def tensors_page(
 
 def _sizes(report: Report) -> Iterator[str]:
     ram, flash = report.ram, report.flash
-    bound = f"(lower bound {ram.lower_bound:,})"
+    bound = f"({ram.lower_bound:,} alive at once)"
     yield f"RAM    arena {ram.arena:,} bytes {bound}, instance {ram.instance:,}"
     yield f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes"
     yield f"work   {report.macs:,} multiply-accumulates"

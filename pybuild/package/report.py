@@ -17,6 +17,7 @@ from pybuild.ops import OPERATORS
 from pybuild.package.choices import CodePiece, KernelChoice
 from pybuild.package.memory import Held, StageFacts
 from pybuild.package.occupancy import Occupancy
+from pybuild.package.saving import Saving
 from pybuild.package.structure import GraphFacts, WeightFacts
 from pybuild.plan.plan import Plan
 from pybuild.quantisation.report import Quantisation
@@ -170,6 +171,7 @@ class Report:
     stack      of the kernels of an object, at most
     signatures  of a file that has several: the one that is built, then the others
     command    that makes the same again
+    savings    options with which the arena would be a twentieth smaller, or more
     schema     of these keys: one more whenever one goes or means something else
     """
 
@@ -207,6 +209,7 @@ class Report:
     stack: KernelStack = NO_STACK
     signatures: tuple[str, ...] = ()
     command: str = ""
+    savings: tuple[Saving, ...] = ()
     schema: int = SCHEMA
 
     def __repr__(self) -> str:

@@ -13,6 +13,8 @@ from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
 
 LAYOUTS = ("nchw", "nhwc")
+# axes of the least tensor that has channels to move
+LEAST_RANK = 3
 # what has no order of axes of its own; a search for transposes looks through it
 _THROUGH = (
     *UNARY, *BINARY, "copy", "quantize", "dequantize", "concat", "pad", "slice",
@@ -43,7 +45,7 @@ def _check(graph: Graph, name: str, want: str) -> Iterable[Problem]:
     elif want not in LAYOUTS:
         hint = fitting(want, LAYOUTS)
         yield Problem("--layout", f"'{want}' is unknown", hint)
-    elif len(graph.tensor(name).shape) < 3:
+    elif len(graph.tensor(name).shape) < LEAST_RANK:
         shape = list(graph.tensor(name).shape)
         yield Problem("--layout", f"'{name}' of shape {shape} has no channels to move")
 

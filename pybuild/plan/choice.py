@@ -7,15 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pybuild.ir.graph import Graph, Node
+from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.plan.buffers.offsets import alive, round_up
+from pybuild.plan.buffers.offsets import alive
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.memory.live_ranges import in_pieces
 from pybuild.plan.memory.row_cuts import RowCuts
 from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.plan.regions.regions import BLOCK_ALIGN, Limits
-from pybuild.plan.schedule.lock_step import Work
 from pybuild.plan.schedule.stages import Arrangement, Search, arranged
 from pybuild.records import dataclass
 
@@ -23,7 +22,7 @@ from pybuild.records import dataclass
 # has as many pixels as are narrow, kernels by rows have little to share
 _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
 # and where RAM goes first
-_MOST_COST_RAM = 2.0
+MOST_COST_RAM = 2.0
 # of that price: what estimates of kernels by rows, which are rather too high, may add
 _SURE = 1.05
 # times the fewest bytes of any plan, beyond which kernels that spare bytes are taken
@@ -31,6 +30,9 @@ _MUCH = 1.1
 # of the bytes at a fair price, what a higher price may leave at most, and the fewest
 # that it must spare
 _WORTH, _SPARED = 0.9, 1024
+# times the instructions of whole tensors that any fewer bytes may cost, by the prices
+# of kernels; how many such plans are made
+FAIR, _TRIED = 1.06, 5
 _HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
@@ -80,7 +82,7 @@ def chosen_rows(
     if limit is None:
         plan = _fair(ways, made, ram_limit, times)
         if thrifty:
-            return _thrifty(ordered(search, _MOST_COST_RAM), plan, made, ram_limit)
+            return _thrifty(ordered(search, MOST_COST_RAM), plan, made, ram_limit)
         return plan
     if least_bytes(whole) <= limit:
         plan = made(whole, None)
@@ -110,17 +112,19 @@ def _fair(
     tries = _Tries(ways, made, ram_limit, times)
     cost = _fair_cost(ways.search.graph)
     plan, spares = tries.least(cost), ways.usual is not ways.search
-    if ways.search.spent:
-        return tries.sparing(cost, plan) if spares else plan
     if not tries.is_large(plan):
-        return plan
+        return plan if ways.little else tries.fewer(plan, tries.comes_to(plan))
     if spares:
         plan = tries.sparing(cost, plan)
-    if cost >= _MOST_COST_NARROW or ways.little or not tries.is_large(plan):
+    if ways.little or not tries.is_large(plan):
         return plan
-    less = tries.least(_MOST_COST_NARROW)
-    if spares:
-        less = tries.sparing(_MOST_COST_NARROW, less)
+    plan = tries.fewer(plan, FAIR)
+    less = plan
+    if cost < _MOST_COST_NARROW:
+        less = min(plan, tries.least(_MOST_COST_NARROW), key=lambda p: p.arena_bytes)
+        if spares:
+            less = tries.sparing(_MOST_COST_NARROW, less)
+    less = tries.fewer(less, _MOST_COST_NARROW)
     most = min(_WORTH * plan.arena_bytes, plan.arena_bytes - _SPARED)
     return less if less.arena_bytes <= most else plan
 
@@ -147,6 +151,10 @@ class _Tries:
             return self.made(self.ways.whole, self.ram_limit)
         return _fastest(tried)
 
+    def comes_to(self, plan: Plan) -> float:
+        """Times the instructions of whole tensors, which are the measure."""
+        return self.times(plan) if by_rows(plan) else 1.0
+
     def sparing(self, cost: float, plan: Plan) -> Plan:
         """The plan that there is, or one with kernels that spare bytes."""
         found = (one for _, one in self._stages(self.ways.search, cost))
@@ -154,6 +162,23 @@ class _Tries:
         most = min(cost * _SURE, _MOST_COST_NARROW)
         able = (one for one in found if self.times(one) <= most)
         return min([plan, *able], key=lambda one: one.arena_bytes)
+
+    def fewer(self, plan: Plan, cost: float) -> Plan:
+        """The plan that there is, or of ones with fewer bytes alive the smallest whose
+        kernels, by their prices, come to no more than `cost`; a few are made."""
+        if len(self.ways.priced.nodes) > _MOST_FINE:
+            return plan
+        search, best, tried = ordered(self.ways.priced, cost), plan, 0
+        first = search.cuts.best(search.most)[0]
+        for price, found in _smaller(search, search.most, _STEP):
+            if tried == _TRIED or price > cost * _SURE * first:
+                break
+            if _most_alive(search, found) < best.arena_bytes:
+                tried += 1
+                one = self.made(found, None)
+                if one.arena_bytes < best.arena_bytes and self.times(one) <= cost:
+                    best = one
+        return best
 
     def is_large(self, plan: Plan) -> bool:
         """Whether a plan by rows has far fewer bytes, at any price."""
@@ -171,7 +196,7 @@ class _Tries:
         if search.spent:
             plan = _smallest(found, cost, plan, self.made)
         plans = [plan, *_finer(found, cost, plan, self.made)]
-        return [(self.times(one) if by_rows(one) else 1.0, one) for one in plans]
+        return [(self.comes_to(one), one) for one in plans]
 
 
 def _finer(
@@ -229,9 +254,9 @@ def _thrifty(
 ) -> Plan:
     """The plan of the fewest bytes, or a faster one of hardly more; never more bytes
     than those of the plan at a fair price."""
-    found = search.least(_MOST_COST_RAM)
+    found = search.least(MOST_COST_RAM)
     plan = min(fair, made(found, ram_limit), key=lambda one: one.arena_bytes)
-    plan = _smallest(search, _MOST_COST_RAM, plan, made)
+    plan = _smallest(search, MOST_COST_RAM, plan, made)
     most = min(fair.arena_bytes, int(plan.arena_bytes * _HARDLY))
     if most == plan.arena_bytes:
         return plan
@@ -270,7 +295,7 @@ def _smaller(
     step  how much smaller the next ones are at least
     """
     lazy = (*search.lazy, *search.spent)
-    counted = replace(search, lazy=lazy, known={}) if search.spent else search
+    counted = replace(search, lazy=lazy) if search.spent else search
     room = min(room, search.most)
     while True:
         cost, cuts = counted.cuts.best(room)
@@ -311,38 +336,6 @@ def least_bytes(found: Arrangement) -> int:
     """Bytes alive at once, at least."""
     sums = alive(found.storage.blocks, BLOCK_ALIGN)
     return max((total for _, total in sums), default=0)
-
-
-def with_less_scratch(
-    found: Arrangement, offers: Sequence[tuple[Node, Sequence[Candidate]]]
-) -> list[Work]:
-    """Steps of whole tensors with kernels for which the fewest bytes are alive at once,
-    at up to twice the instructions; each the fastest that has its scratch then."""
-    sums = alive(found.storage.blocks, BLOCK_ALIGN)
-    rest, able = [], []
-    for step, ((_, now), (_, known)) in enumerate(
-        zip(found.steps, offers, strict=True)
-    ):
-        total = max((s for s in sums if s[0] <= step), default=(0, 0))[1]
-        rest.append(total - round_up(now.scratch, BLOCK_ALIGN))
-        same = [c for c in known if c.finish is None and c.in_place == now.in_place]
-        able.append(sorted(same, key=lambda c: (c.cost, c.scratch)))
-    most = _MOST_COST_RAM * sum(candidate.cost for _, candidate in found.steps)
-    levels = {
-        held + round_up(c.scratch, BLOCK_ALIGN)
-        for held, kernels in zip(rest, able, strict=True)
-        for c in kernels
-    }
-    for level in sorted(levels):
-        fits = [
-            [c for c in kernels if held + c.scratch <= level]
-            for held, kernels in zip(rest, able, strict=True)
-        ]
-        if all(fits) and sum(kernels[0].cost for kernels in fits) <= most:
-            return [
-                (node, f[0]) for (node, _), f in zip(found.steps, fits, strict=True)
-            ]
-    return [*found.steps]
 
 
 def _fair_cost(graph: Graph) -> float:

@@ -22,8 +22,8 @@ from pybuild.plan.choice import (
     chosen_rows,
     fastest_of_smallest,
     least_bytes,
-    with_less_scratch,
 )
+from pybuild.plan.less_scratch import with_less_scratch
 from pybuild.plan.memory.persistent import kept_memory
 from pybuild.plan.memory.tensor_offsets import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.plan import Plan, Step
@@ -41,9 +41,10 @@ from pybuild.plan.row_input import arrange_fed
 from pybuild.plan.schedule.device_waits import Span, Touch, waits
 from pybuild.plan.schedule.lock_step import Work
 from pybuild.plan.schedule.order import order_nodes
+from pybuild.plan.schedule.partition import Saved
 from pybuild.plan.schedule.stages import COUNTERS, Arrangement, Search, Stage
 from pybuild.plan.stage_kernels import exchanged
-from pybuild.select.choose import Weighed, with_constants
+from pybuild.select.choose import Weighed, estimated, with_constants
 
 # of all bytes, what each stage's working memory may grow by for less code
 _SHARE = 32
@@ -66,6 +67,8 @@ def make_plan(
     weighed: Weighed | None = None,
     spent: Collection[str] = (),
     optimise: str = "balanced",
+    known: Saved | None = None,
+    unpushed: Callable[[], Plan] | None = None,
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
@@ -76,19 +79,16 @@ def make_plan(
     specs   regions that users give devices; one without gets what it needs
     weighed prices of all candidates, where memory is not all that chooses among them
     spent   inputs whose rows are written over while others are still to be read
-    optimise  "size": tables and code are to be few bytes; "ram": the arena is, at up to
-            twice the instructions; it wants `weighed`
+    optimise  "size": few bytes of tables and code; "ram": of arena, with `weighed`
+    known   what other plans found of stages; unpushed: that of inputs that are held
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
     if not graph.storage:
         graph = replace(graph, nodes=order_nodes(graph))
     views = find_views(graph)
-    options = [
-        (node, candidates(node, graph))
-        for node in graph.nodes
-        if node.output not in views.dropped
-    ]
+    nodes = [node for node in graph.nodes if node.output not in views.dropped]
+    options = [(node, candidates(node, graph)) for node in nodes]
     little, thrifty = optimise == "size", optimise == "ram"
     small = any(candidate.small for _, offers in options for candidate in offers)
 
@@ -118,19 +118,20 @@ def make_plan(
 
     lighter = partial(_lighter, origins, options, weighed if little else None)
     if pushed:
-        fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
-        alike = (keep_inputs, None, lazy, compress, rows, specs, (), weighed, ())
-        anyway = partial(make_plan, graph, candidates, *alike, optimise)
-        return lighter(fastest_of_smallest(fed, made, ram_limit, anyway))
+        assert unpushed is not None, "it is compared with that of inputs that are held"
+        search = Search(graph, options, views, keep_inputs, lazy, (), known or Saved())
+        fed = arrange_fed(search, pushed)
+        return lighter(fastest_of_smallest(fed, made, ram_limit, unpushed))
 
     whole = partial(_whole, graph, views, keep_inputs, lazy)
     found = whole([(node, _best(offers)) for node, offers in options])
     if thrifty:
         found = whole(with_less_scratch(found, options))
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
-        search = Search(graph, options, views, keep_inputs, lazy, spent)
-        ways, times = _ways(search, found, weighed), _times(found, options, weighed)
-        ways = replace(ways, little=little)
+        known = known or Saved()
+        search = Search(graph, options, views, keep_inputs, lazy, spent, known)
+        ways = _ways(search, found, weighed, little)
+        times = _times(found, options, weighed)
         return lighter(chosen_rows(ways, ram_limit, made, thrifty, times))
     return made(found, ram_limit)
 
@@ -176,13 +177,15 @@ def _lighter(
     return min([plan, *(p for p in tried if p.arena_bytes <= most)], key=flash)
 
 
-def _ways(search: Search, whole: Arrangement, weighed: Weighed | None) -> Ways:
+def _ways(
+    search: Search, whole: Arrangement, weighed: Weighed | None, little: bool
+) -> Ways:
     """Stages with all kernels; with those that spare no bytes at a price; these by the
     prices by which kernels are chosen, where there are some."""
     usual = [(n, [c for c in offers if not c.spare]) for n, offers in search.nodes]
     least = search
     if any(len(a) < len(b) for (_, a), (_, b) in zip(usual, search.nodes, strict=True)):
-        search = replace(search, nodes=usual, known={})
+        search = replace(search, nodes=usual)
     priced: list[tuple[Node, list[Candidate]]] = []
     for node, offers in least.nodes:
         prices = weighed.options.get(node.output, ()) if weighed else ()
@@ -190,7 +193,7 @@ def _ways(search: Search, whole: Arrangement, weighed: Weighed | None) -> Ways:
         pairs = zip(offers, costs, strict=True)
         made = [replace(c, cost=cost) for c, cost in pairs if not c.spare]
         priced.append((node, made))
-    return Ways(least, search, replace(search, nodes=priced, known={}), whole)
+    return Ways(least, search, replace(search, nodes=priced), whole, little)
 
 
 def _times(
@@ -201,24 +204,17 @@ def _times(
     """What the kernels of a plan are estimated to take, in those of whole tensors."""
     if weighed is None:
         return lambda plan: 1.0
-    base = functools.cache(
-        lambda: sum(_estimates(exchanged(whole, options, weighed).steps, weighed)) or 1
-    )
+
+    @functools.cache
+    def base() -> int:
+        steps = exchanged(whole, options, weighed).steps
+        return sum(estimated(steps, weighed.options)) or 1
 
     def times(plan: Plan) -> float:
         works = ((step.node, step.candidate) for step in plan.steps)
-        return sum(_estimates(works, weighed)) / base()
+        return sum(estimated(works, weighed.options)) / base()
 
     return times
-
-
-def _estimates(steps: Iterable[Work], weighed: Weighed) -> Iterator[int]:
-    """Of each layer; a kernel in two steps counts with its first."""
-    for node, candidate in steps:
-        for option in weighed.options.get(node.output, ()):
-            if option.computes(candidate):
-                yield option.instructions
-                break
 
 
 def placed(search: Search, found: Arrangement) -> Plan:

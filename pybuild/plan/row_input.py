@@ -26,21 +26,16 @@ _HINT = "its first layers must be convolutions, pools or the like, over rows"
 Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 
 
-def arrange_fed(
-    graph: Graph,
-    nodes: Nodes,
-    views: Views,
-    keep_inputs: bool,
-    lazy: Collection[str],
-    pushed: Collection[str],
-) -> list[Arrangement]:
+def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:
     """Stages whose first steps bring the rows of inputs, which are no inputs then:
     those of the fewest bytes at each price, the fastest first."""
-    both = [f"'{name}'" for name in graph.inputs if name in pushed and name in lazy]
+    graph = search.graph
+    twice = {*pushed} & {*search.lazy}
+    both = [f"'{name}'" for name in graph.inputs if name in twice]
     if both:
         what = f"{', '.join(both)} cannot be lazy, too: rows are copied as they come"
         raise BuildError(OPTION, what, "leave out --lazy")
-    search = fed_search(Search(graph, nodes, views, keep_inputs, lazy), pushed)
+    search = fed_search(search, pushed)
     found = [ordered(search, cost).least(cost) for cost in _COSTS]
     if not found[-1].steps:
         names = ", ".join(f"'{name}'" for name in graph.inputs if name in pushed)
@@ -77,7 +72,9 @@ def _feeds(
         images, rows, size = forms.pop() if len(forms) == 1 else (0, 0, 0)
         if images * rows * size != graph.tensor(name).bytes:
             what = f"input '{name}' is not read row by row: its first layer is "
-            problems.append(Problem(OPTION, f"{what}'{first}'", _HINT))
+            turned = any(n.op == "transpose" and name in n.inputs for n, _ in nodes)
+            hint = f"--layout {name}=nhwc: pixels come as rows" if turned else _HINT
+            problems.append(Problem(OPTION, f"{what}'{first}'", hint))
             continue
         if images > 1:
             what = f"input '{name}' is {images} images, which '{first}' reads in turn"

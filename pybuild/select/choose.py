@@ -118,6 +118,18 @@ def _table_bytes(candidate: Candidate) -> int:
     return 4 * (len(candidate.args) + len(candidate.constants)) + ROWS_BYTES * rows
 
 
+def estimated(
+    steps: Iterable[tuple[Node, Candidate]], options: Options
+) -> Iterator[int]:
+    """Instructions of each layer; a kernel in two steps counts with its first, and what
+    the runtime does by itself, without a result, not at all."""
+    for node, candidate in steps:
+        for option in options.get(next(iter(node.outputs), ""), ()):
+            if option.computes(candidate):
+                yield option.instructions
+                break
+
+
 def chosen(options: Options, optimise: str) -> dict[str, Option]:
     """What computes each layer.
 

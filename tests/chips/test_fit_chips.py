@@ -19,6 +19,7 @@ from pybuild.errors import BuildError
 from pybuild.install import crt_include, crt_sources
 from pybuild.targets.chip import all_chips
 from tests.boards.devices import DIGITS, device, library
+from tests.graphs.quantise import samples_of, small
 from tests.toolchains import require, run
 
 
@@ -154,6 +155,37 @@ def test_the_option_that_is_named_makes_it_fit(
     assert whole.options != tight.options
 
 
+def test_the_verdict_names_the_option_with_which_most_chips_fit(
+    digits: dict[str, ChipFit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (chip,) = (one for one in all_chips() if one.name == "nrf52840")
+    needed = digits["nrf52840"].ram.needed
+    rams = [replace(chip.ram, size=needed - less) for less in (0, 100, 300)]
+    made = tuple(replace(chip, ram=ram, name=f"c{ram.size}") for ram in rams)
+    monkeypatch.setattr(chips, "all_chips", lambda: made)
+    found = fit(DIGITS)
+    assert [one.fits for one in found] == [True, False, False]
+    for one in found[1:]:
+        assert one.options == one.ways[0] and ("--optimise ram",) in one.ways
+    assert chips.verdict(found[:1]) == "fits 1 of 1 chips"
+    said = chips.verdict(found)
+    assert said.startswith("fits 1 of 3 chips; 3 with --")
+    assert not re.search(r"ram-limit \d", said)
+
+
+def test_a_net_that_was_quantised_here_may_have_integers_at_its_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = pybuild.quantise(small(), samples_of(small()).inputs).model
+    (chip,) = (one for one in all_chips() if one.name == "nrf52840")
+    monkeypatch.setattr(chips, "all_chips", lambda: (chip,))
+    (roomy,) = fit(made)
+    ram = replace(chip.ram, size=roomy.ram.needed - 100)
+    monkeypatch.setattr(chips, "all_chips", lambda: (replace(chip, ram=ram),))
+    (tight,) = fit(made)
+    assert ("--boundary int8",) in tight.ways
+
+
 def test_latency(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +200,7 @@ def test_latency(
     monkeypatch.setattr(chips, "all_chips", lambda: few)
     assert main(["fit", str(DIGITS)]) == 0
     shown = capsys.readouterr().out
-    assert "nrf52840" in shown and "fits   " in shown
+    assert "nrf52840" in shown and "in all fits 1 of 1 chips; " in shown
     assert "not    counted: the flash's wait states" in shown
     waits = {one["chip"]: one["wait_states"] for one in facts["chips"]}
     assert (waits["stm32l4r5zi"], waits["stm32f100rb"], waits["nrf52840"]) == (

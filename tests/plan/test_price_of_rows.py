@@ -11,15 +11,19 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.errors import LimitError
+from pybuild.graph_builder import GraphBuilder
+from pybuild.ir.graph import Graph
 from pybuild.plan import choice, make
 from pybuild.plan.buffers.sharing import Block
 from pybuild.plan.choice import Ways, by_rows, chosen_rows, fastest_of_smallest
 from pybuild.plan.plan import Plan
-from pybuild.select.choose import Weighed
+from pybuild.select.choose import estimated
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.fieldnets.maker import Maker
 from tests.fieldnets.measure import RAM_RATIO, built, loaded
+from tests.graphs.rows import model_of
 from tests.perf.layers import layer
 from tests.perf.measure import model
 
@@ -72,7 +76,7 @@ def test_rows_that_are_too_dear_are_not_taken(
     plan = loaded("resnet_8").build(name="net", target="cortex-m3").plan
     assert (by_rows(plan) == 0) == dear
     # stages by other prices are tried, too, and then both at a higher one
-    assert len(asked) == (4 if dear else 1)
+    assert len(asked) >= (4 if dear else 1)
 
 
 def test_many_layers_by_rows_keep_to_their_price() -> None:
@@ -197,11 +201,10 @@ def test_unseen_kinds_of_nets_have_far_fewer_bytes_at_a_higher_price(
 def test_a_layer_is_priced_by_its_own_kernel_not_by_one_of_equal_code() -> None:
     """Pointwise kernels by rows and of whole tensors are one code on a Cortex-M4."""
     library = built("stream", "cortex-m4")
-    weighed = Weighed(library.kernels, "balanced")
     works = [(step.node, step.candidate) for step in library.plan.steps]
     made = [price(candidate, TARGETS["cortex-m4"]).instructions
             for _, candidate in works if candidate.func]  # fmt: skip
-    assert sum(make._estimates(works, weighed)) == pytest.approx(sum(made), rel=0.01)
+    assert sum(estimated(works, library.kernels)) == pytest.approx(sum(made), rel=0.01)
     shared = [
         {option.instructions for option in options if option.func == one.func}
         for options in library.kernels.values()
@@ -270,3 +273,42 @@ def _small(seed: int) -> bytes:
     for _ in range(3):
         x = m.conv(m.depthwise(x, 3, 1), int(chance.integers(8, 64)))
     return m.file(m.dense(m.mean(x), 4))
+
+
+def _resolution(side: int, outs: tuple[int, ...], last: int) -> Graph:
+    """Floats: 5x5, two 3x3, and a 3x3 of `last` channels, which become pixels."""
+    chance, net = np.random.default_rng((46, side, *outs)), GraphBuilder("resolution")
+    x = net.input("x", (1, side, side, 1), "float32")
+    for number, (count, size) in enumerate(
+        zip((*outs, last), (5, 3, 3, 3), strict=True)
+    ):
+        form = (count, size, size, x.shape[3])
+        w = net.constant(f"w{number}", chance.normal(0, 0.3, form).astype(np.float32))
+        x = net.op("conv2d", x, w, pads=(size // 2,) * 4)
+    net.output(x)
+    return net.build()
+
+
+@pytest.mark.parametrize("outs", [(8, 12, 8), (16, 16, 12), (8, 8, 16)])
+@pytest.mark.parametrize("side", [12, 16])
+def test_no_plan_of_a_limit_has_fewer_bytes_and_instructions(
+    side: int, outs: tuple[int, ...]
+) -> None:
+    net = model_of(_resolution(side, outs, 4))
+    made = net.build(target="cortex-m4")
+    most = spent(net.build(target="cortex-m4", plan="whole"), "cortex-m4")
+    for _ in range(3):
+        try:
+            less = net.build(target="cortex-m4", ram_limit=made.plan.arena_bytes - 4)
+        except LimitError:
+            break
+        assert spent(less, "cortex-m4") > 1.06 * most
+        made = less
+
+
+def test_a_consumable_input_never_takes_more_bytes() -> None:
+    for side, outs in ((12, (8, 12, 8)), (16, (16, 12, 4))):
+        net = model_of(_resolution(side, outs, 9))
+        kept, used = (net.build(target="cortex-m4", input=i).plan.arena_bytes
+                      for i in ("reuse", "consumable"))  # fmt: skip
+        assert used <= kept

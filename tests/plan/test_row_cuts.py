@@ -27,7 +27,7 @@ FREE, WORK = float("inf"), 1_000_000
 
 def spent(seed: int) -> Search:
     search = search_of(_Branches(seed).graph())
-    return replace(search, spent=search.graph.inputs, known={})
+    return replace(search, spent=search.graph.inputs)
 
 
 def alive(search: Search, found: list[Cut]) -> int:

@@ -13,6 +13,7 @@ from pybuild.errors import LimitError
 from pybuild.plan.advice import less_ram
 from pybuild.plan.buffers.sharing import Block
 from pybuild.plan.regions.regions import largest
+from pybuild.savings import that_fit
 from pybuild.targets.board import Board
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def too_large(
             hint = _less_ram(library, peak)
             if region == "RAM":
                 what += _beside(library, memory.size + bytes_, stack)
-                hint = f"{_other_plan(library, bytes_)}{hint}"
+                hint = _what_fits(library, bytes_) or hint
         else:
             what += f" largest weights: {_heaviest(library)} bytes"
             hint = "fewer or smaller layers, or another board"
@@ -79,11 +80,13 @@ def _beside(library: Library, needed: int, stack: int) -> str:
     return f"; the arena has {arena} bytes{could}; beside it {stack} of stack, {rest}"
 
 
-def _other_plan(library: Library, missing: int) -> str:
-    """The option whose plan needs so many bytes less, where there is one."""
+def _what_fits(library: Library, missing: int) -> str:
+    """Options with which it needs so many bytes less, the cheapest first; "": none."""
     room = library.plan.arena_bytes - missing
     least = library.least_arena() if library.options.plan == "rows" else None
-    return f"--ram-limit {room}, " if least is not None and least <= room else ""
+    limit = [f"--ram-limit {room}"] if least is not None and least <= room else []
+    found = (*limit, *that_fit(library, room))
+    return f"it fits with {' or '.join(found)}" if found else ""
 
 
 def _less_ram(library: Library, peak: Sequence[Block]) -> str:

@@ -4,6 +4,7 @@ where another's were. Knows pieces only.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from pybuild.plan.memory.live_ranges import Piece, alive_in, most_alive
 # work limit of the search, in visits of (block, spans that are taken beside it)
 _SEARCH_VISITS = 20_000
 _FAR = 1 << 60
+# layouts that are remembered: plans of one model often have the same pieces
+_KEPT = 64
 
 # offsets from another block's that are not free: between both ends of each pair
 Taken = tuple[tuple[int, int], ...]
@@ -22,7 +25,12 @@ Span = tuple[int, int]
 
 def interlaced(blocks: Sequence[Sequence[Piece]], align: int) -> Layout:
     """The best layout found; its bound: the most bytes alive at one time."""
-    return _Search(blocks, align).best() if blocks else Layout((), 0, 0)
+    return _best(tuple(map(tuple, blocks)), align) if blocks else Layout((), 0, 0)
+
+
+@functools.lru_cache(_KEPT)
+def _best(blocks: tuple[tuple[Piece, ...], ...], align: int) -> Layout:
+    return _Search(blocks, align).best()
 
 
 def taken_by(b: Sequence[Piece], a: Sequence[Piece]) -> Taken:

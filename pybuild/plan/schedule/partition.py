@@ -33,8 +33,20 @@ LONGEST = 60
 _MOST_WORK = 2_000_000
 COUNTER = 2
 
-# what rings save: by nodes, in their order, and the groups that must be whole
-Saved = dict[tuple[tuple[str, ...], frozenset[str]], int]
+
+class Saved:
+    """What rings save in stages of one graph, whatever is chosen of it: by the rows
+    that steps read and write, in their order, and the groups that must be whole."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[tuple[int, ...], frozenset[str]], int] = {}
+        self._forms: dict[tuple[object, ...], int] = {}
+
+    def form(self, node: Node, candidate: Candidate) -> int:
+        """A number for all that says when its rows come and go."""
+        rows = (candidate.outputs, candidate.inputs, candidate.bands)
+        key = (*rows, candidate.in_place, node.inputs, node.op == PUSH)
+        return self._forms.setdefault(key, len(self._forms))
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,7 @@ class Cuts:
 
     nodes   in their order, with what can compute each
     groups  memory of each group of views, alive from node to node
-    known   what other orders of these nodes have found
+    known   what was found of stages of this graph
     """
 
     def __init__(
@@ -86,13 +98,18 @@ class Cuts:
         fixed: frozenset[str],
         known: Saved,
     ) -> None:
-        self.nodes, self.views, self._known = nodes, views, known
+        self.nodes, self.views, self._known = nodes, views, known.found
         self.fixed = fixed
         self.alone = [_cheapest_first(options) for _, options in nodes]
         self._in_place = [
             set.intersection(*(set(c.in_place) for c in o)) for o in self.alone
         ]
         self.joined = [_joinable(node, options) for node, options in nodes]
+        self._works = [
+            expand(node, options[0]) if options else []
+            for (node, _), options in zip(nodes, self.joined, strict=True)
+        ]
+        self._forms = [tuple(known.form(*w) for w in works) for works in self._works]
         self.groups = {group.name: group for group in groups}
         self._edges = self._find_edges()
         self._saved: dict[tuple[int, int], int] = {}
@@ -179,24 +196,21 @@ class Cuts:
 
     def _part(self, first: int, last: int) -> int:
         if (first, last) not in self._saved:
-            works = [
-                work
-                for i in range(first, last + 1)
-                for work in expand(self.nodes[i][0], self.joined[i][0])
-            ]
+            works = [w for each in self._works[first : last + 1] for w in each]
+            forms = [n for each in self._forms[first : last + 1] for n in each]
             self.work += len(works) * sum(c.bands for _, c in works)
-            self._saved[first, last] = self._joined(works, self.held(first, last + 1))
+            held = self.held(first, last + 1)
+            self._saved[first, last] = self._joined(works, tuple(forms), held)
         return self._saved[first, last]
 
-    def _joined(self, works: Sequence[Work], held: Held) -> int:
+    def _joined(self, works: Sequence[Work], forms: tuple[int, ...], held: Held) -> int:
         """Bytes that rings save where these steps advance together."""
         root_of = self.views.of
         made = {root_of(a.tensor).root for _, c in works for a in c.outputs}
         if all(root in held for root in made):
             return 0  # nothing that could be a ring
         roots = made | {root_of(a.tensor).root for _, c in works for a in c.inputs}
-        names = tuple(node.output for node, _ in works)
-        key = names, frozenset(root for root in roots if root in held)
+        key = forms, frozenset(root for root in roots if root in held)
         if key not in self._known:
             found = join(works, self.views, held)
             whole = {

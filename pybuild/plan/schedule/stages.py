@@ -73,7 +73,7 @@ class Search:
 
     lazy   inputs and outputs that get no memory
     spent  inputs whose rows are written over while others are still to be read
-    known  what was found of stages, in this and other orders of the nodes
+    known  what was found of stages of this graph, whatever was asked
     """
 
     graph: Graph
@@ -82,7 +82,7 @@ class Search:
     keep_inputs: bool
     lazy: Collection[str]
     spent: Collection[str] = ()
-    known: Saved = field(default_factory=dict, repr=False, compare=False)
+    known: Saved = field(default_factory=Saved, repr=False, compare=False)
 
     @functools.cached_property
     def cuts(self) -> Cuts:
@@ -101,16 +101,18 @@ class Search:
         rows = max((size for sizes in self.cuts.bases for size in sizes), default=0)
         return max(whole, rows) + scratch
 
-    @property
-    def others(self) -> Iterator[Search]:
+    @functools.cached_property
+    def others(self) -> tuple[Search, ...]:
         """The same nodes in other orders."""
         first = range(len(self.nodes))
         chained = all(i - 1 in self.needs[i] for i in first[1:])
         if chained or self.graph.state:
-            return
-        for order in orders(self.needs, _MOST_ORDERS):
-            if order != tuple(first):
-                yield replace(self, nodes=[self.nodes[i] for i in order])
+            return ()
+        return tuple(
+            replace(self, nodes=[self.nodes[i] for i in order])
+            for order in orders(self.needs, _MOST_ORDERS)
+            if order != tuple(first)
+        )
 
     @functools.cached_property
     def needs(self) -> list[frozenset[int]]:

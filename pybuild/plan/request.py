@@ -1,0 +1,104 @@
+"""A plan as options ask for it: of one graph and its kernels, as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
+
+from pybuild.errors import BuildError, Problem
+from pybuild.ir.graph import Graph
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.options.regions import OPTION, RegionSpec
+from pybuild.options.table import BuildOptions
+from pybuild.plan.choice import FAIR, MOST_COST_RAM
+from pybuild.plan.make import make_plan
+from pybuild.plan.plan import Plan, spent_inputs
+from pybuild.plan.schedule.partition import Saved
+from pybuild.records import dataclass
+from pybuild.select.choose import Options, Weighed, estimated
+
+
+@dataclass(frozen=True)
+class Planner:
+    """What a plan is made of.
+
+    kernels  what could compute each layer; prices: what that takes
+    devices  how many there are, the CPU included
+    known    what plans have found of stages
+    """
+
+    graph: Graph
+    kernels: Mapping[str, list[Candidate]]
+    prices: Options
+    devices: int
+    known: Saved = field(default_factory=Saved, repr=False, compare=False)
+    _made: dict[str, Plan] = field(default_factory=dict, repr=False, compare=False)
+
+    def plan(self, asked: BuildOptions) -> Plan:
+        """Errors  BuildError, LimitError"""
+        key = repr(asked)
+        if key not in self._made:
+            self._made[key] = self._plan(asked)
+        return self._made[key]
+
+    def _plan(self, asked: BuildOptions) -> Plan:
+        by_rows = asked.plan == "rows"
+        rows, ram = by_rows or bool(asked.push), asked.optimise == "ram"
+        weighed = Weighed(self.prices, asked.optimise) if rows or ram else None
+        unpushed = replace(asked, push=(), ram_limit=None)
+        return make_plan(
+            self.graph, lambda node, _: self.kernels[node.output],
+            asked.input == "keep", asked.ram_limit, tuple(asked.lazy or ()),
+            asked.compress, by_rows, regions_of(asked.regions, self.devices),
+            asked.push, weighed, spent_inputs(self.graph, asked.input, rows),
+            asked.optimise, self.known, partial(self.plan, unpushed),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Planners:
+    """Ways to write one model, of which each build takes the best."""
+
+    ways: tuple[Planner, ...]
+
+    def plan(self, asked: BuildOptions) -> tuple[Planner, Plan]:
+        """The plan of the fewest bytes at a fair price, or the fastest that keeps a
+        limit; of equal ones the first.
+
+        Errors  of the first, where none has a plan
+        """
+        made, errors = list[tuple[Planner, Plan, int]](), list[BuildError]()
+        for one in self.ways:
+            try:
+                plan = one.plan(asked)
+            except BuildError as error:
+                errors.append(error)
+                continue
+            works = ((step.node, step.candidate) for step in plan.steps)
+            made.append((one, plan, sum(estimated(works, one.prices))))
+        if not made:
+            raise errors[0]
+        fastest = min(cost for _, _, cost in made)
+        if asked.ram_limit is not None:
+            return next((one, plan) for one, plan, cost in made if cost == fastest)
+        fair = FAIR if asked.optimise != "ram" else MOST_COST_RAM
+        able = [each for each in made if each[2] <= fair * fastest]
+        planner, plan, _ = min(able, key=lambda each: each[1].arena_bytes)
+        return planner, plan
+
+
+def regions_of(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:
+    """Errors  BuildError with everything that is wrong"""
+    found = []
+    for spec in specs:
+        if spec.device >= devices:
+            what = f"'{spec.name}' is of device {spec.device}, there are {devices}"
+            hint = "+device1 for the first of --device; the CPU's have no such word"
+            found.append(Problem(OPTION, what, hint))
+        if spec.weights and spec.device:
+            what = f"weights cannot be copied to '{spec.name}', which is a device's"
+            found.append(Problem(OPTION, what, "parameters can: --params"))
+    if found:
+        raise BuildError.of(found)
+    return specs

@@ -1,0 +1,240 @@
+"""Options with which a build would take less RAM. Each is planned: nothing is guessed.
+
+Asked of a build that is there; knows options and plans, no kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pybuild.errors import BuildError
+from pybuild.ir.graph import Graph
+from pybuild.options.option import keywords
+from pybuild.options.table import BuildOptions
+from pybuild.package.report import Report
+from pybuild.package.saving import Saving
+from pybuild.passes.ends.integer_ends import integer_ends
+from pybuild.passes.layout import LEAST_RANK, layout_of
+from pybuild.plan.buffers.sharing import find_views
+from pybuild.plan.plan import Plan
+from pybuild.plan.request import Planner, Planners
+from pybuild.select.choose import Options, estimated
+
+# of the bytes of the arena, what is worth a line
+_WORTH = 0.95
+
+Change = tuple[tuple[str, ...], dict[str, Any]]
+
+
+# options that change neither the graph nor what could compute it
+_PLANNED = {"input", "lazy", "push", "optimise"}
+_ALIKE = {"balanced", "ram"}
+
+
+class Build(Protocol):
+    """A planned model, as far as it is asked here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> Any: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def options(self) -> BuildOptions: ...
+    @property
+    def planner(self) -> Planner | None: ...
+    @property
+    def planners(self) -> Planners | None: ...
+    @property
+    def kernels(self) -> Options: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def report(self) -> Report: ...
+    def again(self, **changed: Any) -> Build: ...
+
+
+class Advised:
+    """What a Library says of builds with more options."""
+
+    @property
+    def kernels(self: Build) -> Options:
+        """What could compute each layer."""
+        return self.planner.prices if self.planner else {}
+
+    @functools.cached_property
+    def advised(self: Build) -> Report:
+        """The report, with what would save RAM; that is planned, which takes a share
+        of the time that the build took."""
+        return replace(self.report, savings=find_savings(self))
+
+
+def find_savings(build: Build) -> tuple[Saving, ...]:
+    """What would save a twentieth of the arena or more, few instructions first."""
+    plan = build.plan
+    if len(plan.regions) != 1 or plan.graph.is_placed or plan.graph.storage:
+        return ()
+    found, tries = list[Saving](), _Tries(build)
+    for options, changed in changes(build):
+        try:
+            other, kernels = tries.plan(changed)
+        except BuildError:
+            continue  # an input that is not read by rows, say
+        arena, best = other.arena_bytes, _best_within(found, options)
+        if arena <= _WORTH * min(plan.arena_bytes, best):
+            times = _estimate(other, kernels) / max(_estimate(plan, build.kernels), 1)
+            found.append(Saving(options, changed, arena, plan.arena_bytes, times))
+    return tuple(sorted(found, key=lambda one: (one.instructions, one.arena)))
+
+
+class _Tries:
+    """Plans with some options changed; a graph's kernels are found once."""
+
+    def __init__(self, build: Build) -> None:
+        self.build = build
+        self._made: dict[str, Build] = {"": build}
+
+    def plan(self, changed: dict[str, Any]) -> tuple[Plan, Options]:
+        """The plan, and what there was to choose from."""
+        chosen = self.build.options
+        rest = {key: value for key, value in changed.items() if key in _PLANNED}
+        alike = {chosen.optimise, rest.get("optimise", chosen.optimise)}
+        if len(alike) > 1 and not alike <= _ALIKE:
+            rest = {}
+        if "boundary" in changed:
+            made = _as_integers(self.build)
+            return made.plan, made.kernels
+        first = {key: value for key, value in changed.items() if key not in rest}
+        key = repr(first) if first else ""
+        if key not in self._made:
+            self._made[key] = self.build.again(**first)
+        made = self._made[key]
+        if not rest:
+            return made.plan, made.kernels
+        if made.planners is None or made.options.plan != "rows":
+            other = self.build.again(**changed)
+            return other.plan, other.kernels
+        planner, plan = made.planners.plan(replace(made.options, **rest))
+        return plan, planner.prices
+
+
+def _as_integers(build: Build) -> Build:
+    """The same build of a net whose inputs and outputs are integers too."""
+    model = build.model.with_graph(integer_ends(build.model.graph))
+    made: Build = model.build(name=build.name, **keywords(build.options))
+    return made
+
+
+def _best_within(found: list[Saving], options: tuple[str, ...]) -> int | float:
+    """The fewest bytes with some of these options alone."""
+    less = [one.arena for one in found if set(one.options) < set(options)]
+    return min(less, default=float("inf"))
+
+
+def that_fit(build: Build, room: int) -> tuple[str, ...]:
+    """What there is to try that needs at most so many bytes, the cheapest first."""
+    tries, found = _Tries(build), list[tuple[int, str]]()
+    for options, changed in changes(build):
+        if "lazy" in changed:
+            continue  # those bytes are then beside the arena
+        try:
+            plan, kernels = tries.plan(changed)
+        except BuildError:
+            continue
+        if plan.arena_bytes <= room:
+            found.append((_estimate(plan, kernels), " ".join(options)))
+    return tuple(words for _, words in sorted(found))
+
+
+def changes(build: Build) -> Iterator[Change]:
+    """What there is to try: options that are not in use and that could gain, for what
+    is alive at the peak; few of them first."""
+    plan, chosen = build.plan, build.options
+    made = build.model.quantisation
+    if made is not None and made.boundary != "int8":
+        yield ("--boundary int8",), {"boundary": "int8"}
+    if chosen.plan == "whole" and not chosen.push:
+        yield ("--plan rows",), {"plan": "rows"}
+    held = _held_inputs(plan)
+    if held:
+        yield from _of_inputs(held, build.graph, chosen)
+    large = tuple(name for name in _in_memory(plan) if _is_large(plan, name))
+    if large and not plan.graph.windows:
+        yield from _of_rows(large, build.graph, chosen)
+    if chosen.optimise in ("balanced", "speed") and chosen.ram_limit is None:
+        yield ("--optimise ram",), {"optimise": "ram"}
+
+
+def _in_memory(plan: Plan) -> tuple[str, ...]:
+    """Inputs that the arena holds."""
+    none = plan.pushed | plan.lazy | {*plan.graph.state}
+    return tuple(name for name in plan.graph.inputs if name not in none)
+
+
+def _is_large(plan: Plan, name: str) -> bool:
+    """Whether the arena could be smaller without it, if all else stayed."""
+    return plan.graph.tensor(name).bytes >= (1 - _WORTH) * plan.arena_bytes
+
+
+def _held_inputs(plan: Plan) -> tuple[str, ...]:
+    """Inputs that are alive at the peak, or whose copy in another order is."""
+    graph, views = plan.graph, find_views(plan.graph)
+    there = {block.name for block in plan.peak}
+    near = set(there)
+    for node in reversed(graph.nodes):
+        if node.op in ("transpose", "quantize") and node.output in near:
+            near.add(node.inputs[0])
+    names = _in_memory(plan)
+    return tuple(n for n in names if views.of(n).root in there or n in near)
+
+
+def _of_inputs(
+    names: tuple[str, ...], given: Graph, chosen: BuildOptions
+) -> Iterator[Change]:
+    if chosen.input != "consumable":
+        yield ("--input consumable",), {"input": "consumable"}
+    held = _words("--lazy", names), {"lazy": (*(chosen.lazy or ()), *names)}
+    yield held
+    yield from _turned(names, given, chosen)
+    yield from _turned(names, given, chosen, held)
+
+
+def _of_rows(
+    names: tuple[str, ...], given: Graph, chosen: BuildOptions
+) -> Iterator[Change]:
+    pushed = _words("--push", names), {"push": (*chosen.push, *names)}
+    yield pushed
+    yield from _turned(names, given, chosen, pushed)
+
+
+def _turned(
+    names: tuple[str, ...],
+    given: Graph,
+    chosen: BuildOptions,
+    more: Change = ((), {}),
+) -> Iterator[Change]:
+    """Inputs with channels last, where the file has them first."""
+    turned = [n for n in names if n not in chosen.layout and _is_first(given, n)]
+    if turned:
+        words = _words("--layout", tuple(f"{name}=nhwc" for name in turned))
+        layout = {**chosen.layout, **dict.fromkeys(turned, "nhwc")}
+        yield (*words, *more[0]), {"layout": layout, **more[1]}
+
+
+def _is_first(graph: Graph, name: str) -> bool:
+    """Whether its channels are first, and copied to be last."""
+    rank = len(graph.tensor(name).shape)
+    return rank >= LEAST_RANK and layout_of(graph, name) == "nchw"
+
+
+def _words(option: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{option} {name}" for name in names)
+
+
+def _estimate(plan: Plan, kernels: Options) -> int:
+    steps = ((step.node, step.candidate) for step in plan.steps)
+    return sum(estimated(steps, kernels))
