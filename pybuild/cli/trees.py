@@ -160,7 +160,7 @@ def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
         for tree, each in zip(trees, ready, strict=True):
             tree.show([*each.paths, *(tree.filed.paths if tree.filed else ())])
     equal = all(one.found.ok for one in filed)
-    facts = [tree.made.report.to_json() for tree in trees]
+    facts = [tree.made.advised.to_json() for tree in trees]
     said = facts[0] if len(facts) == 1 else {"trees": facts}
     return (OK if equal else MISMATCH), said
 

@@ -55,7 +55,7 @@ def numbers(rows: list[list[str]], column: int) -> list[int]:
 
 def holds_the_report(library: Library, driver: Any, data: dict[str, Any]) -> None:
     """Each panel beside the report of the library."""
-    report = json.loads(json.dumps(library.report.to_json()))
+    report = json.loads(json.dumps(library.advised.to_json()))
     assert data["report"] == report
     own = [node["kernel"] for node in report["graph"]["nodes"]]
     spent = [0 if k is None else report["kernels"][k]["instructions"] for k in own]
@@ -284,7 +284,7 @@ def worked(driver: Any) -> float:
 
 
 def test_many_nodes_are_painted_at_once(driver: Any, tmp_path: Path) -> None:
-    facts = pybuild.load(DIGITS).build(target="cortex-m4").report.to_json()
+    facts = pybuild.load(DIGITS).build(target="cortex-m4").advised.to_json()
     file = tmp_path / "large.html"
     file.write_text(page("large", of_report(large(facts, 10_000))), encoding="utf-8")
     driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})

@@ -132,7 +132,7 @@ def test_inspect_prints_a_table(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     assert "depthwise_conv2d" in out
-    assert "lower bound" in out
+    assert "alive at once" in out
 
 
 def test_build_writes_what_it_reports(tmp_path: Path, capsys: Capture) -> None:
