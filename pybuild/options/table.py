@@ -38,9 +38,7 @@ _HERE = "generated C, or LLVM at once (the default)"
 class LoadOptions:
     """How a model's file is read: pybuild.load."""
 
-    signature: str = option(
-        "", kinds.text("NAME"), _OPEN, "the one to build of a .tflite's signatures",
-    )  # fmt: skip
+    signature: str = option("", kinds.text("NAME"), _OPEN, "of a .tflite, to build")
     input_dims: Mapping[str, int] = option(
         {}, kinds.NUMBERS, _OPEN, "size of a dimension, by its name", word="input-dim",
     )  # fmt: skip
@@ -59,8 +57,7 @@ class LoadOptions:
         "most turns of a WHILE whose condition is computed; all are written out",
     )  # fmt: skip
     hybrid: str = option("litert", kinds.word("litert", "float"), _WEIGHTS,
-        "int8 weights of float32 layers: inputs are made int8; or weights float32",
-    )  # fmt: skip
+        "int8 weights of float32 layers: inputs are made int8; or float32")  # fmt: skip
     state: Mapping[str, str] = option(
         {}, kinds.STATE, _MEMORY,
         "an input that is what this output was in the run before; auto: those that are "

@@ -17,7 +17,6 @@ from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.reader.op import Boundary, Op
 from pybuild.ir.graph import Attr, Bound, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
-from pybuild.ops.fixed_point.quant import dequantized
 from pybuild.ops.shape import MOVING
 from pybuild.params.budget import Budget
 from pybuild.text.short_names import brief
@@ -95,20 +94,6 @@ class Draft:
     def known(self, name: str) -> Array | None:
         """The value of a tensor, if it is known at build time."""
         return self.values.get(name)
-
-    def numbers(self, name: str) -> Array | None:
-        """The real numbers of a tensor, if they are known at build time: also those
-        that a DequantizeLinear makes of integers of the file."""
-        if name in self.values:
-            return self.values[name]
-        maker = next((n for n in reversed(self.nodes) if name in n.outputs), None)
-        if maker is None or maker.op != "dequantize":
-            return None
-        (source,) = maker.inputs
-        quant = self.tensors[source].quant
-        if source not in self.constants or quant is None:
-            return None
-        return dequantized(self.constants[source], quant)
 
     def has(self, name: str) -> bool:
         return name in self.tensors or name in self.values or self.no_tensor(name)

@@ -9,6 +9,7 @@ from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Quant
+from pybuild.ops.fixed_point.quant import dequantized
 
 _SAME = {
     "Add": "add", "Sub": "sub", "Mul": "mul", "Sigmoid": "logistic", "Tanh": "tanh",
@@ -103,8 +104,21 @@ def batch_norm(draft: Draft, op: Op) -> None:
     draft.emit("add", op.name, [product, names[1]], op.output)
 
 
+def _numbers(draft: Draft, name: str) -> Array | None:
+    """The real numbers of a tensor, if they are known at build time: also those that a
+    DequantizeLinear makes of integers of the file."""
+    maker = next((n for n in reversed(draft.nodes) if name in n.outputs), None)
+    if maker is None or maker.op != "dequantize":
+        return draft.known(name)
+    (source,) = maker.inputs
+    quant = draft.tensors[source].quant
+    if source not in draft.constants or quant is None:
+        return None
+    return dequantized(draft.constants[source], quant)
+
+
 def _vector(draft: Draft, op: Op, index: int) -> npt.NDArray[np.float64]:
-    value = draft.numbers(op.input(index))
+    value = _numbers(draft, op.input(index))
     if value is None:
         raise op.invalid(f"its input '{op.input(index)}' is computed by the model")
     return value.astype(np.float64).reshape(-1)
