@@ -11,8 +11,8 @@ import pybuild
 from pybuild.install import crt_include
 from tests.emit.test_generated_c import CLEAN, shell
 from tests.graphs.networks import classifier
-from tests.installed.test_several_models import IMAGE
 from tests.images.test_image_c import written
+from tests.installed.test_several_models import IMAGE
 from tests.toolchains import absent, links, require, runtime
 
 THREADS = """
