@@ -38,7 +38,7 @@ _HERE = "generated C, or LLVM at once (the default)"
 class LoadOptions:
     """How a model's file is read: pybuild.load."""
 
-    signature: str = option("", kinds.text("NAME"), _OPEN, "of a .tflite, to build")
+    signature: str = option("", kinds.text("NAME"), _OPEN, "the one to build of many")
     input_dims: Mapping[str, int] = option(
         {}, kinds.NUMBERS, _OPEN, "size of a dimension, by its name", word="input-dim",
     )  # fmt: skip
