@@ -173,7 +173,8 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
     if reach is None:
         return
     over, far = reach >= _INT32, np.zeros(len(reach), bool)
-    if made.rounding in ("single", *_EXACT):
+    wide = operand(node, graph, 0).dtype is DType.INT16
+    if made.rounding in ("single", "away") or (made.rounding == "even" and wide):
         far = reach * np.asarray(made.scales) + _MORE >= _INT32
     if not (over | far).any():
         return

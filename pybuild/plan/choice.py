@@ -112,6 +112,8 @@ def _fair(
     tries = _Tries(ways, made, ram_limit, times)
     cost = _fair_cost(ways.search.graph)
     plan, spares = tries.least(cost), ways.usual is not ways.search
+    if ways.search.spent and spares:  # an input that is written over spares little
+        plan = tries.sparing(cost, plan)
     if not tries.is_large(plan):
         return plan if ways.little else tries.fewer(plan, tries.comes_to(plan))
     if spares:

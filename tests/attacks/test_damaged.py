@@ -70,6 +70,8 @@ def test_what_is_checked_is_what_json_schema_says() -> None:
     known = [one for one in COMMON if one not in (0, 5, -1)]
     bad = faults(report(), (*known, *OF_JSON[:1]))
     wrong = [with_fault(report(), *one) for one in bad[:: len(bad) // 60]]
+    # a float without a fraction is a whole number there, not here
+    wrong = [one for one in wrong if "1e+308" not in str(one)]
     for one in [report(), *wrong]:
         assert bool(list(misfits(one, whole, whole["$defs"]))) != judge.is_valid(one)
 

@@ -99,7 +99,9 @@ def test_what_the_user_asked_for_is_kept(option: dict[str, object]) -> None:
     made = pybuild.load(DIGITS).build(target=CORE, **option)  # type: ignore[arg-type]
     with pytest.raises(LimitError, match="more RAM than mps2-an386 has") as caught:
         program_of(tight(300), made)
-    assert ("Hint: --ram-limit " in str(caught.value)) == ("ram_limit" in option)
+    assert ("Hint: it fits with --ram-limit " in str(caught.value)) == (
+        "ram_limit" in option
+    )
 
 
 POINTS = (Point(1048, 1.5), Point(2072, 1.2), Point(5144, 1.05), Point(9000, 1.0))

@@ -184,7 +184,7 @@ def test_too_little_ram_is_an_error_of_the_build() -> None:
         firmware_of(tight, library(DIGITS, board))
     text = str(caught.value)
     assert text.startswith("digits_int8.tflite: needs ")
-    assert "more RAM than microbit has, 1200; alive at the peak: 'depthwise'" in text
+    assert "more RAM than microbit has, 1200; alive at the peak: '" in text
 
 
 def test_too_little_flash_is_an_error_of_the_build() -> None:

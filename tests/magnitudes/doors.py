@@ -156,6 +156,13 @@ def _ended(kind: str, **ends: float) -> Operator:
 
 ATEN: dict[str, Operator] = {
     **{kind: Operator(kind, ONNX[row].function) for kind, row in _AS_ONNX.items()},
+    "celu": Operator("celu", Function(below_zero(_EXPM1, lambda x: x), _NEAR)),
+    "expm1": Operator("expm1", Function(_EXPM1, _LINE)),
+    "square": Operator("square", Function(lambda x: x * x, Bound(0))),
+    "threshold": Operator("threshold", Function(
+        lambda x: np.where(x <= 1, 2.0, x), Bound(0)),
+        {"threshold": 1.0, "value": 2.0}),
+    "trunc": Operator("trunc", Function(np.trunc, Bound(0))),
     "clamp": _ended("clamp", min=-1.0, max=6.0),
     "clamp_max": _ended("clamp_max", max=6.0),
     "clamp_min": _ended("clamp_min", min=-1.0),

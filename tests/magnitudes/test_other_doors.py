@@ -128,13 +128,14 @@ def test_a_file_of_torch_export() -> None:
 
 # operators of ATen on elements that are no function of one float, or that only move it
 OTHERS = frozenset((
-    "__and__", "__or__", "__xor__", "_to_copy", "add", "alias", "bitwise_and",
-    "bitwise_not", "bitwise_or", "bitwise_xor", "contiguous", "copy", "detach",
-    "div", "dropout", "eq", "feature_dropout", "ge", "glu", "gt", "isnan", "le",
-    "lift_fresh_copy", "log_softmax", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mul",
-    "native_dropout", "ne", "prelu", "rsub", "softmax", "sub", "to", "type_as",
-    "where",
+    "__and__", "__or__", "__xor__", "_to_copy", "add", "addcdiv", "addcmul",
+    "alias", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+    "contiguous", "copy", "detach", "div", "divide", "dropout", "eq",
+    "feature_dropout", "floor_divide", "fmod", "ge", "glu", "gt", "isnan", "le",
+    "lerp", "lift_fresh_copy", "log_softmax", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mul",
+    "multiply", "native_dropout", "ne", "prelu", "remainder", "rsub", "softmax",
+    "sub", "subtract", "to", "true_divide", "type_as", "where",
 ))  # fmt: skip
 
 

@@ -184,8 +184,9 @@ def test_every_operator_and_function_has_a_rule() -> None:
 
 
 # operators whose NaN another test holds: frontends/tflite/test_tflite_recurrent.py,
-# ops/test_decide.py, magnitudes/test_rows.py; assign is the kernel of copy
-ELSEWHERE = {"assign", "lstm", "moving_average", "norm", "svdf"}
+# frontends/tflite/hybrid, ops/test_decide.py, magnitudes/test_rows.py; assign is the
+# kernel of copy
+ELSEWHERE = {"assign", "lstm", "moving_average", "norm", "scale_sums", "svdf"}
 
 
 def test_every_operator_that_hands_nan_on_has_a_case() -> None:

@@ -228,7 +228,7 @@ def _whose(form: str, meaning: Meaning, shift: int) -> list[Any]:
 
 
 @at_shifts
-@pytest.mark.parametrize("form", end16._CHEAP)
+@pytest.mark.parametrize("form", end16._SHORT)
 def test_cheap_ends_of_int16(form: str, shifts: tuple[int, ...]) -> None:
     """Of any sum of 32 bits, and any factor of 15."""
     most = 32 if form == "high" else 47
