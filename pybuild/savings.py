@@ -25,6 +25,8 @@ from pybuild.select.choose import Options, estimated
 
 # of the bytes of the arena, what is worth a line
 _WORTH = 0.95
+# bytes of constants beyond which nothing is tried: each try may hold them anew
+_HEAVY = 4 << 20
 
 Change = tuple[tuple[str, ...], dict[str, Any]]
 
@@ -74,9 +76,12 @@ class Advised:
 
 
 def find_savings(build: Build) -> tuple[Saving, ...]:
-    """What would save a twentieth of the arena or more, few instructions first."""
+    """What would save a twentieth of the arena or more, few instructions first; of
+    more than 4 MB of constants nothing."""
     plan = build.plan
     if len(plan.regions) != 1 or plan.graph.is_placed or plan.graph.storage:
+        return ()
+    if sum(value.nbytes for value in plan.graph.constants.values()) > _HEAVY:
         return ()
     found, tries = list[Saving](), _Tries(build)
     for options, changed in changes(build):

@@ -45,9 +45,11 @@ def inspect(args: argparse.Namespace) -> Outcome:
     if args.stage is not None:
         return _stage(args, library)
     facts: dict[str, Any] = {"model": Path(args.model).name, "problems": []}
-    facts |= library.advised.to_json()
+    # what would save RAM takes as long as all else
+    report = library.advised if args.long or args.json else library.report
+    facts |= report.to_json()
     if not args.json:
-        tables.show(report_page(library.advised, args.long))
+        tables.show(report_page(report, args.long))
     if args.ram_curve is not None:
         points = library.ram_curve()
         facts["ram_curve"] = [asdict(point) for point in points]
