@@ -54,7 +54,7 @@ def test_what_is_no_function_of_one_tensor_stays() -> None:
     two = gelu(of="z").graph("q")
     floats = gelu(tail=False).graph("y")
     many = gelu()
-    many.constants["root"] = np.arange(1, 6).astype(F)
+    many.constants["root"] = np.ones(5, F)
     many.tensors["root"] = replace(many.tensors["root"], shape=(5,))
     none = gelu()
     none.constants["root"] = np.asarray([np.inf], F)

@@ -85,11 +85,9 @@ def _numbers(tensor: Tensor) -> int:
     return last if tensor.size == last else 0
 
 
-def _sources(graph: Graph, channels: dict[str, int]) -> dict[str, tuple[str, ...]]:
+def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
     """Of each tensor those of which each of its elements is a function of one element,
     and of its channel: the nearest first.
-
-    channels  is filled: of each such tensor as of a chain to it
     """
     found: dict[str, tuple[str, ...]] = {}
     known = (name for name in graph.constants if graph.known(name))
@@ -114,8 +112,6 @@ def _sources(graph: Graph, channels: dict[str, int]) -> dict[str, tuple[str, ...
         first, *others = ((n, *found.get(n, ())) for n in dict.fromkeys(reads))
         common = (n for n in first if all(n in other for other in others))
         found[node.output] = tuple(common)[:_FARTHEST]
-        of_each = max(of_each, *(channels.get(n, 1) for n in reads))
-        channels[node.output] = of_each
     return found
 
 
@@ -124,8 +120,7 @@ class _Search:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._channels: dict[str, int] = {}
-        self._sources = _sources(graph, self._channels)
+        self._sources = _sources(graph)
         self._makers = graph.producers()
         self._users = graph.consumers()
         self._places = {node.output: i for i, node in enumerate(graph.nodes)}
@@ -153,7 +148,13 @@ class _Search:
         closed = all(user.output in nodes for user in readers)
         closed = closed and nodes.keys() & set(self._graph.outputs) <= {last.output}
         order = sorted(nodes.values(), key=lambda node: self._places[node.output])
-        return _Chain(root, tuple(order), closed, self._channels[last.output])
+        return _Chain(root, tuple(order), closed, self._channels(order))
+
+    def _channels(self, nodes: Sequence[Node]) -> int:
+        known = self._graph.constants
+        held = [n for node in nodes if node.op != "lookup" for n in node.inputs]
+        counts = [_numbers(self._graph.tensor(n)) for n in held if n in known]
+        return max(counts, default=1) or 1
 
 
 def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -> Node:
@@ -168,7 +169,7 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
         if made is None:
             continue
         table, reals = made
-        if (table == table[:, :1]).all():
+        if chain.channels == 1:
             name = edit.constant(f"{node.output}.table", table[:, 0].copy())
             return replace(node, op="lookup", inputs=(chain.root, name), attrs={})
         if reals is not None and chain.closed:
