@@ -210,7 +210,7 @@ def still_channels(node: Node, graph: Graph, made: ConvParameters) -> Still | No
     least, most = accumulator_bound(rows, None, made.x_zero, x)
     wide = sums_are_wide(node, graph, made)
     ends, sure = sum_ends(bias, (least, most), wide)
-    real = made.rounding == "even" or (made.rounding in _EXACT and x is DType.INT16)
+    real = made.rounding == "even" or (made.rounding == "away" and x is DType.INT16)
     if real:  # by the scale itself
         sure = sure & (np.abs(ends).max(0) * np.asarray(made.scales) < _INT32)
     else:

@@ -27,6 +27,7 @@ from pybuild.ops.base.operator import (
     value,
 )
 from pybuild.ops.conv import conv_sums, depthwise_sums, exact, products
+from pybuild.ops.fixed_point.quant import rounded_away
 
 NO_PADS = (0, 0, 0, 0)
 # products of a sum that fits int32: |x - zero| is at most 255, a weight 128
@@ -90,7 +91,7 @@ def _symmetric(x: Numbers) -> tuple[Numbers, np.float32, int]:
     scale, inverse = reach / np.float32(127), np.float32(127) / reach
     if not np.isfinite(scale) or not np.isfinite(inverse):
         return np.zeros(x.shape), scale, 0
-    return _away(x * inverse), scale, 0
+    return rounded_away(x * inverse), scale, 0
 
 
 def _asymmetric(x: Numbers) -> tuple[Numbers, np.float32, int]:
@@ -105,15 +106,8 @@ def _asymmetric(x: Numbers) -> tuple[Numbers, np.float32, int]:
     below, above = low / scale, high / scale
     less = np.float32(128) + np.abs(below) < np.float32(127) + np.abs(above)
     point = np.float32(-128) - below if less else np.float32(127) - above
-    zero = int(np.clip(_away(point), -128, 127))
-    return np.clip(_away(np.float32(zero) + x * inverse), -128, 127), scale, zero
-
-
-def _away(x: Numbers) -> Numbers:
-    """The nearest integer; ties away from zero."""
-    whole = np.trunc(x)
-    rest = x - whole
-    return whole + (rest >= 0.5) - (rest <= -0.5)
+    zero = int(np.clip(rounded_away(point), -128, 127))
+    return np.clip(rounded_away(np.float32(zero) + x * inverse), -128, 127), scale, zero
 
 
 # ---- sums -----------------------------------------------------------------------

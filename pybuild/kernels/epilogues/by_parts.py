@@ -146,7 +146,7 @@ def precise_parts(scale: float) -> Row | None:
     multiplier of PRECISE has no room for them."""
     fraction, power = math.frexp(scale)
     shift = max(1, -11 - power)
-    if shift > 31:
+    if shift > 31 or not scale:
         return 0, 0, 1
     if power > -1 - shift:
         return None

@@ -38,8 +38,7 @@ MOST_SUM = 1 << 62
 
 _SUM, _MULT, _SHIFT = Var("sum", INT64), Var("multiplier", INT32), Var("shift", INT32)
 _SUM32 = Var("sum", INT32)
-_LOW, _HALF = Var("rest", INT32), Var("half", INT64)
-_SIZE, _SCALED = Var("size", INT64), Var("scaled", INT64)
+_HALF = Var("half", INT64)
 _HALVES = (_HALF, const(1, INT64) << i64(_SHIFT - 1))
 
 # gemmlowp has none: LiteRT MultiplyByQuantizedMultiplier of int64

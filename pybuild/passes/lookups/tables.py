@@ -104,7 +104,7 @@ def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
         if not reads:
             numbers[node.output] = _numbers(graph.tensor(node.output))
             continue
-        if of_each > 1 and of_each != graph.tensor(node.output).shape[-1:][0]:
+        if of_each > 1 and of_each != graph.tensor(node.output).shape[-1]:
             continue
         shapes = {graph.tensor(n).shape for n in (*reads, node.output)}
         if len(shapes) > 1:
@@ -161,7 +161,9 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
     """The node itself where no chain to it is worth a table, or has one."""
     worthy = [c for c in chains if _is_worthy(c)]
     closed = [c for c in worthy if c.closed]
-    for chain in (*reversed(closed), *worthy):
+    for chain in (*reversed(closed), *(c for c in worthy if not c.closed)):
+        if chain.channels > 1 and not chain.closed:
+            continue  # a layer would be more than what is there
         try:
             made = _made(edit.old, chain, rounding)
         except BuildError:  # said with all others when kernels are chosen
@@ -172,7 +174,7 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
         if chain.channels == 1:
             name = edit.constant(f"{node.output}.table", table[:, 0].copy())
             return replace(node, op="lookup", inputs=(chain.root, name), attrs={})
-        if reals is not None and chain.closed:
+        if reals is not None:
             line = Line(edit.old.tensor(chain.root), node, reals, table)
             layer = as_layer(edit, line, rounding)
             if layer is not None:

@@ -89,7 +89,7 @@ def _read(flow: Flow, prefix: str, classes: int) -> Forest:
     return Forest(
         mode=found[0] if found else "BRANCH_LEQ",
         roots=np.asarray([roots[tree] for tree in trees], np.int32),
-        feature=_small(np.asarray(op.integers("nodes_featureids", ()))[order]),
+        feature=_small(flow, np.asarray(op.integers("nodes_featureids", ()))[order]),
         value=values[order],
         yes=sides[0],
         no=sides[1],
@@ -106,8 +106,10 @@ def _lost(flow: Flow) -> tuple[int, ...]:
     return flow.op.integers("nodes_missing_value_tracks_true", ())
 
 
-def _small(values: Array) -> Array:
-    """In the least type that holds them."""
+def _small(flow: Flow, values: Array) -> Array:
+    """Numbers of features in the least type that holds them."""
+    if values.min(initial=0) < 0 or values.max(initial=0) >= 1 << 15:
+        raise flow.op.invalid("compares a feature that there cannot be")
     return values.astype(np.uint8 if values.max(initial=0) < 256 else np.int16)
 
 
@@ -146,6 +148,9 @@ def _leaves(
 def _fallen(flow: Flow, x: str, forest: Forest) -> str:
     """The leaf that each row reaches in each tree: [rows, trees]."""
     count, features = flow.shape(x)
+    if int(forest.feature.max(initial=0)) >= features:
+        what = f"compares feature {forest.feature.max()} of {features}"
+        raise flow.op.invalid(what)
     flat = flow.reshape(x, (count * features,))
     starts = np.arange(count, dtype=np.int32)[:, None] * features
     tables = [flow.const(t) for t in (forest.feature, forest.value, forest.yes,
