@@ -164,3 +164,16 @@ def test_what_is_refused() -> None:
     assert twice == f"{place}has 5 nodes, or two of one number"
     weight = _refused(_tree(leq, [0.0] * 5, target_nodeids=[1, 2, 4]))
     assert weight == f"{place}gives a weight to what is no leaf, or no class"
+
+
+@pytest.mark.parametrize(
+    ("feature", "what"), [(99, "compares feature 99 of"), (-1, "that there cannot be")]
+)
+def test_a_feature_that_the_rows_have_not(feature: int, what: str) -> None:
+    model = onnx.load_from_string(ZIP.read("forest_of_three.onnx"))
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "nodes_featureids":
+                attribute.ints[0] = feature
+    with pytest.raises(BuildError, match=what):
+        pybuild.load(model.SerializeToString(), input_dims={"X": ROWS})
