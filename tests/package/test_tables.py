@@ -178,7 +178,12 @@ def test_a_library_shows_the_table_of_the_command_line(
         re.split(" {2,}", line.strip()) for line in printed[2 : len(rows) + 1]
     ] == rows[1:]
     lines = "".join(text.text or "" for text in found.iter("pre")).splitlines()
-    assert lines == printed[len(rows) + 1 :]
+    advice = [line for line in lines if line.startswith("less ")]
+    assert [line for line in lines if line not in advice] == printed[len(rows) + 1 :]
+    # what costs as much time as all the rest is said here and by --long
+    assert main(["inspect", "--long", DIGITS]) == 0
+    assert advice
+    assert set(advice) <= set(capsys.readouterr().out.splitlines())
 
 
 def test_all_that_people_look_at_shows_a_table() -> None:
