@@ -8,6 +8,7 @@ real numbers of them. Together they are LiteRT's hybrid kernels, bit for bit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -39,9 +40,9 @@ SUMS = ("conv2d_sums", "dense_sums", "depthwise_conv2d_sums")
 
 
 def infer_quantize(node: Node, graph: Graph) -> Types:
-    """attrs batches, asymmetric, pads. Shapes  x [...] or, with pads, [N,H,W,C];
-    q int8 as x, or with the zero point around it; scale [batches]; with `asymmetric`
-    zero int32 [batches]
+    """attrs batches, rule, pads. Shapes  x [...] or, with pads, [N,H,W,C]; q int8 as
+    x, or with the zero point around it; scale [batches]; zero int32 [batches], which
+    the rule "symmetric" does not have
     """
     x, batches = operand(node, graph, 0), int(node.attrs["batches"])
     must_have_type(node, graph, x, DType.FLOAT32)
@@ -56,18 +57,24 @@ def infer_quantize(node: Node, graph: Graph) -> Types:
     if not x.size or x.size % batches:
         raise invalid(node, graph, f"{list(x.shape)} are not {batches} equal batches")
     made: Types = ((shape, DType.INT8), ((batches,), DType.FLOAT32))
-    return (*made, ((batches,), DType.INT32)) if node.attrs["asymmetric"] else made
+    return (*made, ((batches,), DType.INT32)) if has_zero(node) else made
+
+
+def has_zero(node: Node) -> bool:
+    """Whether a quantize_dynamic gives zero points."""
+    return bool(node.attrs["rule"] != "symmetric")
 
 
 def quantize(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning.
 
-    Source  LiteRT SymmetricQuantizeFloats, AsymmetricQuantizeFloats; where a scale or
-            its inverse is not finite, all of its batch is the zero point
+    Source  LiteRT SymmetricQuantizeFloats, AsymmetricQuantizeFloats; ONNX
+            DynamicQuantizeLinear, 128 lower; where a scale or its inverse is not
+            finite, all of its batch is the zero point
     """
     x = value(values, 0)
     batches, pads = int(node.attrs["batches"]), node.attrs.get("pads", NO_PADS)
-    rule = _asymmetric if node.attrs["asymmetric"] else _symmetric
+    rule = _RULES[node.attrs["rule"]]
     parts, scales, zeros = [], [], []
     with np.errstate(all="ignore"):
         for batch in x.reshape(batches, -1):
@@ -81,7 +88,7 @@ def quantize(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     (shape, _), *_ = infer_quantize(node, graph)
     q = np.stack(parts).astype(np.int8).reshape(shape)
     made = (q, np.asarray(scales, np.float32), np.asarray(zeros, np.int32))
-    return made if node.attrs["asymmetric"] else made[:2]
+    return made if has_zero(node) else made[:2]
 
 
 def _symmetric(x: Numbers) -> tuple[Numbers, np.float32, int]:
@@ -110,6 +117,20 @@ def _asymmetric(x: Numbers) -> tuple[Numbers, np.float32, int]:
     return np.clip(rounded_away(np.float32(zero) + x * inverse), -128, 127), scale, zero
 
 
+def _onnx(x: Numbers) -> tuple[Numbers, np.float32, int]:
+    low = np.minimum(np.float32(0), x.min())
+    high = np.maximum(np.float32(0), x.max())
+    scale = np.float32(1 if low == high else (high - low) / np.float32(255))
+    if not np.isfinite(scale):
+        return np.full(x.shape, -128), scale, -128
+    step = scale or np.float32(1)
+    zero = int(np.clip(np.rint(np.float32(0) - low / step), 0, 255))
+    return np.clip(np.rint(x / step) + zero, 0, 255) - 128, scale, zero - 128
+
+
+_RULES = {"symmetric": _symmetric, "asymmetric": _asymmetric, "onnx": _onnx}
+
+
 # ---- sums -----------------------------------------------------------------------
 
 
@@ -121,10 +142,15 @@ def _operands(node: Node, graph: Graph, axes: int) -> tuple[Tensor, Tensor]:
     if len(w.shape) != axes or 0 in w.shape:
         raise invalid(node, graph, f"weights of shape {list(w.shape)}")
     axis = -1 if node.op.startswith("depthwise") else 0
-    if w.size // w.shape[axis] > _MOST_TAPS:
+    if not most_taps(w.shape, axis):
         what = f"sums {w.size // w.shape[axis]} products, more than {_MOST_TAPS}"
         raise invalid(node, graph, what, "--hybrid float")
     return x, w
+
+
+def most_taps(shape: Sequence[int], axis: int) -> bool:
+    """Whether every sum of a layer fits int32; axis: of its weights, output channels."""
+    return 0 not in shape and math.prod(shape) // shape[axis] <= _MOST_TAPS
 
 
 def infer_conv2d(node: Node, graph: Graph) -> Types:

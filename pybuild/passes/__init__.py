@@ -18,6 +18,7 @@ from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.channels.constant import drop_constant_channels
 from pybuild.passes.channels.settle import settle_channels
 from pybuild.passes.dead import remove_dead
+from pybuild.passes.dynamic import join_dynamic
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
@@ -78,6 +79,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fuse_activation", _plain(fuse_activation)),
     ("remove_noops", _plain(remove_noops)),
     ("remove_dead", _plain(remove_dead)),
+    ("join_dynamic", _plain(join_dynamic)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("split_phases", _plain(split_phases)),
     ("settle_channels", _plain(settle_channels)),

@@ -134,6 +134,19 @@ def _unary(views: Views, node: Node) -> bool:
     return _on_base(views, node, (view.base,), view.perm, view.shape)
 
 
+def _quantize_dynamic(views: Views, node: Node) -> bool:
+    """A range is that of the elements in any order, if they are of one batch."""
+    view = views.of(node.inputs[0])
+    whole = node.attrs["batches"] == 1 and not any(node.attrs.get("pads", ()))
+    if view.plain or not whole:
+        return False
+    integers = views.fresh(node.output)
+    made = replace(node, inputs=(view.base,), outputs=(integers, *node.outputs[1:]))
+    views.edit.emit(made, dtype=views.edit.tensors[node.output].dtype)
+    views.put(node.output, View(integers, view.perm, view.shape))
+    return True
+
+
 def _many(views: Views, node: Node) -> bool:
     """add, sub, mul, concat: all operands in the order of the first that has one."""
     out = views.edit.tensors[node.output]
@@ -310,6 +323,7 @@ _RULES: dict[str, Sweep] = {
     "reshape": _reshape,
     **dict.fromkeys((*UNARY, "copy", "quantize", "dequantize"), _unary),
     **dict.fromkeys((*BINARY, "concat"), _many),
+    "quantize_dynamic": _quantize_dynamic,
     "pad": _pad,
     "slice": _slice,
     "softmax": _along,
@@ -321,6 +335,7 @@ _RULES: dict[str, Sweep] = {
     "mean": _mean,
     "matmul": _matmul,
     "dense": _dense,
+    "dense_sums": _dense,
 }
 
 

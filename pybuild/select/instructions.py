@@ -39,6 +39,8 @@ INSTRUCTIONS = {
     "crt_gather4": 1.5, "crt_first16": 2,
     "crt_whole": 2, "crt_whole_even": 2, "crt_quotient4": 4,
     "crt_steps_away4": 4, "crt_steps_even4": 4, "crt_real4": 2,
+    "crt_add_product4": 2, "crt_add_products4": 2, "crt_at_least4": 2,
+    "crt_at_most4": 2,
     "crt_twice4": 5, "crt_twice_down4": 4, "crt_twice_all4": 3, "crt_twice_up_all4": 2,
     "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 3,
     "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3,

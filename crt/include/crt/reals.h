@@ -133,6 +133,62 @@ CRT_INLINE crt_int32x4 crt_steps_even4(crt_float32x4 v, int32_t low,
 #endif
 }
 
+/* In each lane: v + x * w, rounded twice. */
+CRT_INLINE crt_float32x4 crt_add_product4(crt_float32x4 v, float x,
+                                          crt_float32x4 w)
+{
+#if defined(CRT_MVE_REALS)
+    return vaddq_f32(v, vmulq_n_f32(w, x));
+#else
+    for (int i = 0; i < 4; i++) {
+        float product = x * w.lane[i];
+        v.lane[i] += product;
+    }
+    return v;
+#endif
+}
+
+/* The same, of an x of each lane. */
+CRT_INLINE crt_float32x4 crt_add_products4(crt_float32x4 v, crt_float32x4 x,
+                                           crt_float32x4 w)
+{
+#if defined(CRT_MVE_REALS)
+    return vaddq_f32(v, vmulq_f32(x, w));
+#else
+    for (int i = 0; i < 4; i++) {
+        float product = x.lane[i] * w.lane[i];
+        v.lane[i] += product;
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v, but no less than x; NaN stays. */
+CRT_INLINE crt_float32x4 crt_at_least4(crt_float32x4 v, float x)
+{
+#if defined(CRT_MVE_REALS)
+    return vpselq_f32(vdupq_n_f32(x), v, vcmpltq_n_f32(v, x));
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] = crt_max_float32(v.lane[i], x);
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v, but no more than x; NaN stays. */
+CRT_INLINE crt_float32x4 crt_at_most4(crt_float32x4 v, float x)
+{
+#if defined(CRT_MVE_REALS)
+    return vpselq_f32(vdupq_n_f32(x), v, vcmpgtq_n_f32(v, x));
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] = crt_min_float32(v.lane[i], x);
+    }
+    return v;
+#endif
+}
+
 /* In each lane: v as a real number, times x. */
 CRT_INLINE crt_float32x4 crt_real4(crt_int32x4 v, float x)
 {

@@ -238,6 +238,33 @@ define internal <4 x float> @crt_real4(<4 x i32> %v, float %x) alwaysinline noun
   %f = sitofp <4 x i32> %v to <4 x float>
   %r = fmul <4 x float> %f, %s
   ret <4 x float> %r
+}}
+define internal <4 x float> @crt_add_product4(<4 x float> %v, float %x, <4 x float> %w)
+    alwaysinline nounwind {{
+{_all_of("float %x", "<4 x float>", "s")}
+  %p = fmul <4 x float> %s, %w
+  %r = fadd <4 x float> %v, %p
+  ret <4 x float> %r
+}}
+define internal <4 x float> @crt_add_products4(<4 x float> %v, <4 x float> %x,
+    <4 x float> %w) alwaysinline nounwind {{
+  %p = fmul <4 x float> %x, %w
+  %r = fadd <4 x float> %v, %p
+  ret <4 x float> %r
+}}
+define internal <4 x float> @crt_at_least4(<4 x float> %v, float %x)
+    alwaysinline nounwind {{
+{_all_of("float %x", "<4 x float>", "s")}
+  %c = fcmp olt <4 x float> %v, %s
+  %r = select <4 x i1> %c, <4 x float> %s, <4 x float> %v
+  ret <4 x float> %r
+}}
+define internal <4 x float> @crt_at_most4(<4 x float> %v, float %x)
+    alwaysinline nounwind {{
+{_all_of("float %x", "<4 x float>", "s")}
+  %c = fcmp olt <4 x float> %s, %v
+  %r = select <4 x i1> %c, <4 x float> %s, <4 x float> %v
+  ret <4 x float> %r
 }}"""
 
 # halves of a sum of 64 bits; kernels/base/vectors.py

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.frontends.onnx.draft.draft import Draft
-from pybuild.frontends.onnx.operators import integer, quant
+from pybuild.frontends.onnx.integers import general, joined
+from pybuild.frontends.onnx.operators import quant
 from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, Op
 
@@ -25,7 +26,9 @@ def hint_of(op: Op) -> str:
 
 FOREIGN: dict[str, Handler] = {
     "DequantizeLinear": quant.dequantize_linear,
-    "MatMulNBits": integer.matmul_bits,
+    "DynamicQuantizeMatMul": joined.dynamic_matmul,
+    "MatMulIntegerToFloat": joined.matmul_to_float,
+    "MatMulNBits": general.matmul_bits,
     "QGemm": quant.qgemm,
     "QLinearAdd": quant.qlinear_binary,
     "QLinearAveragePool": quant.qlinear_unary,

@@ -18,6 +18,7 @@ from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.foreign import FOREIGN, hint_of
+from pybuild.frontends.onnx.integers import general
 from pybuild.frontends.onnx.operators import (
     activations,
     bounded,
@@ -27,7 +28,6 @@ from pybuild.frontends.onnx.operators import (
     elements,
     eltwise,
     index,
-    integer,
     moves,
     products,
     quant,
@@ -60,8 +60,8 @@ _LAYERS: dict[str, Handler] = {
     "Concat": either(shape.concat, moves.concat),
     "Conv": either(spatial.conv, windows.conv),
     "ConvTranspose": either(spatial.conv_transpose, windows.conv_transpose),
-    "DequantizeLinear": integer.in_bytes(
-        either_scaled(quant.dequantize_linear, integer.dequantize)
+    "DequantizeLinear": general.in_bytes(
+        either_scaled(quant.dequantize_linear, general.dequantize)
     ),
     "Div": either(eltwise.div, elements.plain("divide")),
     "Dropout": either(shape.identity, elements.identity),
@@ -77,9 +77,9 @@ _LAYERS: dict[str, Handler] = {
     "MaxPool": either(spatial.pool, windows.max_pool),
     "Mul": either(eltwise.same, elements.plain("multiply")),
     "Pad": either(shape.pad, moves.pad),
-    "QLinearConv": either(quant.qlinear_conv, integer.qlinear_conv),
-    "QLinearMatMul": either(quant.qlinear_matmul, integer.qlinear_matmul),
-    "QuantizeLinear": either(quant.quantize_linear, integer.quantize),
+    "QLinearConv": either(quant.qlinear_conv, general.qlinear_conv),
+    "QLinearMatMul": either(quant.qlinear_matmul, general.qlinear_matmul),
+    "QuantizeLinear": either(quant.quantize_linear, general.quantize),
     "ReduceMean": either(eltwise.reduce_mean, joins.reduce),
     "Relu": either(eltwise.relu, elements.relu),
     "Reshape": shape.reshape,
@@ -139,7 +139,7 @@ def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
 _STANDARD: dict[str, Handler] = {
     **_LAYERS, **activations.ACTIVATIONS, **elements.ELEMENTS, **joins.JOINS,
     **index.INDEX, **moves.MOVES,
-    **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
+    **products.PRODUCTS, **windows.WINDOWS, **general.INTEGER, **resize.RESIZE,
     **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL, **bounded.BOUNDED,
     **detect.DETECT,
     **control.handlers(_imported),

@@ -105,10 +105,38 @@ STEPS_EVEN4 = _vector("crt_steps_even4", _GIVEN, _steps(_even))
 REAL4 = _vector(
     "crt_real4", (_WORDS, _X), _each(lambda v: cast(v, FLOAT32) * _X, _WORDS)
 )
+_W = Var("w", REALS)
+
+
+def _product(v: Expr, x: Expr, w: Expr) -> Expr:
+    return v + x * w
+
+
+def _lanes(meaning: Callable[..., Expr], *given: Var) -> Expr:
+    """Of each lane what `meaning` makes of the lanes of vectors, and of scalars."""
+    return Lanes(
+        tuple(
+            meaning(*(v if v is _X else Lane(v, i) for v in given))
+            for i in range(LANES)
+        )
+    )
+
+
+# in each lane: v + x * w, rounded twice, of one x or of an x of each lane; v, but no
+# less or no more than x
+ADD_PRODUCT4 = _vector("crt_add_product4", (_V, _X, _W), _lanes(_product, _V, _X, _W))
+_Q = Var("x", REALS)
+ADD_PRODUCTS4 = _vector("crt_add_products4", (_V, _Q, _W), _lanes(_product, _V, _Q, _W))
+AT_LEAST4 = _vector("crt_at_least4", (_V, _X), _lanes(maximum, _V, _X))
+AT_MOST4 = _vector("crt_at_most4", (_V, _X), _lanes(minimum, _V, _X))
 # by which a kernel is seen to need HEADER
 NAMES = frozenset(
-    one.name for one in (WHOLE, WHOLE_EVEN, QUOTIENT4, STEPS_AWAY4, STEPS_EVEN4, REAL4)
-)
+    one.name
+    for one in (
+        WHOLE, WHOLE_EVEN, QUOTIENT4, STEPS_AWAY4, STEPS_EVEN4, REAL4, ADD_PRODUCT4,
+        ADD_PRODUCTS4, AT_LEAST4, AT_MOST4,
+    )
+)  # fmt: skip
 
 
 def reals_at(pointer: Expr, index: Operand = 0) -> Expr:

@@ -56,18 +56,6 @@ def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
     return wide(pointer, index, BYTES)
 
 
-def reals_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Sixteen floats."""
-    return wide(pointer, index, REALS)
-
-
-def clamped(value: Expr, low: Expr | None, high: Expr | None) -> Expr:
-    """Floats held within what there is of both ends."""
-    if low is not None:
-        value = AT_LEAST(value, low)
-    return value if high is None else AT_MOST(value, high)
-
-
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(

@@ -32,7 +32,7 @@ from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess, w
 from pybuild.kernels.base.intrin import SATURATE8
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import constant
-from pybuild.kernels.portable.convert import ROUND_AWAY
+from pybuild.kernels.portable.convert import ROUND_AWAY, ROUND_EVEN
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.hybrid import (
     BIAS,
@@ -42,6 +42,7 @@ from pybuild.ops.hybrid import (
     SUM,
     WEIGHTS,
     ZERO,
+    has_zero,
     totals,
 )
 from pybuild.targets.target import Target
@@ -49,6 +50,12 @@ from pybuild.targets.target import Target
 _BITS, _MINUS = 0x7FFFFFFF, -0x80000000  # of a float but its sign; of -0
 _TURN = 4
 _INFINITY = 0x7F800000
+_FORMULAS = {
+    "symmetric": "scale = range / 127, y = round(x / scale), ties away from zero",
+    "asymmetric": "scale = range / 255, y = round(x / scale + zero), ties away from "
+    "zero",
+    "onnx": "scale = range / 255, y = round(x / scale) + zero, ties to even",
+}
 _PARTS = 256.0  # of a step, in which numbers are cut off before they are rounded
 
 
@@ -69,26 +76,22 @@ class _Quantizer:
 
     def __init__(self, node: Node, graph: Graph) -> None:
         self.node, self.graph = node, graph
-        self.asymmetric = bool(node.attrs["asymmetric"])
+        self.rule = str(node.attrs["rule"])
         self.pads = node.attrs.get("pads", NO_PADS)
-        kind = "asymmetric" if self.asymmetric else "symmetric"
         around = "_padded" * any(self.pads)
         x = graph.tensor(node.inputs[0])
         self.count = x.size // int(node.attrs["batches"])
         self.run = x.shape[2] * x.shape[3] if around else self.count
         rest = "_rest" * (self.count % _TURN > 0) + "_rest" * (self.run % _TURN > 0)
-        formula = "scale = range / 127, y = round(x / scale)"
-        if self.asymmetric:
-            formula = "scale = range / 255, y = round(x / scale + zero)"
         doc = told(
-            f"{formula}, float32 to int8, of each batch by its own range; ties away "
-            f"from zero{', with the zero point around each image' * bool(around)}",
+            f"{_FORMULAS[self.rule]}, float32 to int8, each batch by its own range"
+            f"{', with the zero point around each image' * bool(around)}",
             "batch by batch, each twice: its range, its values",
         )
-        self.k = k = Builder(f"quantize_dynamic_{kind}{around}{rest}", doc)
+        self.k = k = Builder(f"quantize_dynamic_{self.rule}{around}{rest}", doc)
         self.y = k.row("y", 0, INT8, writable=True)
         self.scales = k.row("scales", 1, FLOAT32, writable=True)
-        if self.asymmetric:
+        if has_zero(node):
             self.zeros = k.row("zeros", 2, INT32, writable=True)
         self.x = k.row("x", len(node.outputs), FLOAT32)
 
@@ -99,9 +102,9 @@ class _Quantizer:
         count = k.arg("count", self.count)
         source, to = k.let("from", self.x), k.let("to", self.y)
         with k.loop("batch", k.arg("batches", batches)) as batch:
-            inverse, zero = self._range(source, count, batch)
-            self._values(source, to, count, (inverse, zero))
-        cost = (14 if self.asymmetric else 12) * x.size + 100 * batches
+            step, zero = self._range(source, count, batch)
+            self._values(source, to, count, (step, zero))
+        cost = (14 if has_zero(node) else 12) * x.size + 100 * batches
         return Candidate(
             func=k.finish(),
             args=tuple(k.values),
@@ -113,10 +116,10 @@ class _Quantizer:
     # ---- the range of a batch ------------------------------------------------------
 
     def _range(self, source: Var, count: Expr, batch: Expr) -> tuple[Var, Var | None]:
-        """Stores scale and zero point; what numbers are multiplied with, 0 where they
-        all become the zero point."""
+        """Stores scale and zero point; what numbers are multiplied with, or by "onnx"
+        divided by, 0 where they all become the zero point."""
         k = self.k
-        if not self.asymmetric:
+        if self.rule == "symmetric":
             reach = k.let("reach", 0)
             for at in self._turns(count, self.count):
                 size = Bitcast(load(source, at), INT32) & _BITS
@@ -136,6 +139,9 @@ class _Quantizer:
         least = k.let("least", Bitcast(low ^ _MINUS, FLOAT32))
         most = k.let("most", Bitcast(high, FLOAT32))
         scale = k.let("scale", (most - least) / _real(255.0))
+        if self.rule == "onnx":
+            k.assign(scale, select(equal(least, most), _real(1.0), scale))
+            return self._onnx_point(scale, least, batch)
         inverse = k.let("inverse", _real(1.0) / _nonzero(scale))
         self._guard(scale, inverse, equal(least, most))
         zero = k.let("zero", 0)
@@ -153,6 +159,19 @@ class _Quantizer:
         k.store(self.zeros, batch, zero)
         return inverse, zero
 
+    def _onnx_point(self, scale: Var, least: Var, batch: Expr) -> tuple[Var, Var]:
+        """The zero point of ONNX, and the scale to divide by."""
+        k = self.k
+        wild = (Bitcast(scale, INT32) & _BITS) >= _INFINITY
+        step = k.let("step", select(wild, _real(0.0), _nonzero(scale)))
+        zero = k.let("zero", -128)
+        with k.when(step > 0.0):
+            point = k.let("point", _real(0.0) - least / step)
+            k.assign(zero, ROUND_EVEN(minimum(point, _real(255.0))) - 128)
+        k.store(self.scales, batch, scale)
+        k.store(self.zeros, batch, zero)
+        return step, zero
+
     def _guard(self, scale: Var, inverse: Var, empty: Expr) -> None:
         """A scale of 1 where all is 0; 0 as the inverse where a number has no steps."""
         k = self.k
@@ -169,9 +188,9 @@ class _Quantizer:
     def _values(
         self, source: Var, to: Var, count: Expr, how: tuple[Var, Var | None]
     ) -> None:
-        k, (inverse, zero) = self.k, how
+        k, (step, zero) = self.k, how
         fill = cast(zero if zero is not None else const(0), INT8)
-        with k.when(inverse > 0.0):
+        with k.when(step > 0.0):
             if any(self.pads):
                 self._image(source, to, fill, how)
             else:
@@ -223,10 +242,12 @@ class _Quantizer:
         k.assign(to, offset(to, size))
 
     def _value(self, x: Expr, how: tuple[Var, Var | None]) -> Expr:
-        """The nearest integer, ties away from zero: of n, cut off in parts of a step,
-        (n + 128 - (n < 0)) / 256, rounded down."""
-        k, (inverse, zero) = self.k, how
-        steps = x * inverse
+        """The nearest integer; ties to even by "onnx", else away from zero: of n, cut
+        off in parts of a step, (n + 128 - (n < 0)) / 256, rounded down."""
+        k, (step, zero) = self.k, how
+        if self.rule == "onnx" and zero is not None:
+            return cast(SATURATE8(ROUND_EVEN(x / step) + zero), INT8)
+        steps = x * step
         if zero is not None:
             steps = cast(zero, FLOAT32) + steps
         parts = k.let("parts", i32(steps * _real(_PARTS)))

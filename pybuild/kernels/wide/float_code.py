@@ -5,7 +5,6 @@ products by lanes. Knows no weight and no node.
 from __future__ import annotations
 
 from pybuild.ir.loop import FLOAT32, Expr, Var, const, load, minimum, offset
-from pybuild.kernels.base import wide_vectors as v
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
@@ -26,7 +25,7 @@ class _Writer:
     """The pieces of one kernel being written."""
 
     def __init__(self, layer: FloatLayer) -> None:
-        self.layer, w = layer, layer.window
+        self.layer, w, self.v = layer, layer.window, layer.vectors
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, w)
         self.y = k.row("y", 0, FLOAT32, writable=True)
@@ -86,14 +85,14 @@ class _Writer:
                 at = k.let("first", minimum(channel, count - layer.together))
             for pixel, vectors in enumerate(self._sums(first, w, at)):
                 for i, total in enumerate(vectors):
-                    value = v.clamped(total, self.low, self.high)
-                    k.store(to, at + count * pixel + v.LANES * i, value)
+                    value = self.v.clamped(total, self.low, self.high)
+                    k.store(to, at + count * pixel + self.v.lanes * i, value)
 
     def _sums(self, first: Var, w: Var, channel: Expr) -> list[list[Var]]:
         """Of each pixel, of each vector of channels."""
         k, g, layer = self.k, self.g, self.layer
         starts = [
-            k.let("start", v.reals_at(self.bias, channel + v.LANES * i))
+            k.let("start", self.v.at(self.bias, channel + self.v.lanes * i))
             for i in range(layer.blocks)
         ]
         sums = [
@@ -118,10 +117,10 @@ class _Writer:
         k, layer = self.k, self.layer
         begin = layer.together * tap
         weights = [
-            k.let("weight", v.reals_at(w, begin + v.LANES * i))
+            k.let("weight", self.v.at(w, begin + self.v.lanes * i))
             for i in range(layer.blocks)
         ]
         for pixel, vectors in enumerate(sums):
             value = k.let("value", load(x, layer.pitch * pixel + tap))
             for total, weight in zip(vectors, weights, strict=True):
-                k.assign(total, v.ADD_PRODUCT(total, value, weight))
+                k.assign(total, self.v.add_product(total, value, weight))

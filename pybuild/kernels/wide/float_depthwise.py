@@ -1,4 +1,4 @@
-"""Depthwise convolution of float32 on vectors of sixteen channels: all taps of a pixel
+"""Depthwise convolution of float32 on vectors of channels: all taps of a pixel
 in turn, by weights that stay in registers for a row; products and sums are rounded one
 by one.
 """
@@ -9,10 +9,10 @@ import numpy as np
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import FLOAT32, Expr, Operand, Var, i32, minimum, offset
-from pybuild.kernels.base import wide_vectors as v
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.once import once
+from pybuild.kernels.base.real_vectors import RealVectors, real_vectors
 from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
@@ -30,6 +30,7 @@ class Layer:
 
     window: Window
     finish: FloatClamp
+    vectors: RealVectors
 
     @property
     def taps(self) -> int:
@@ -48,7 +49,7 @@ class Layer:
     def cycles(self) -> int:
         """Estimated, of a row: a tap reads a vector; beside the row it is sought."""
         begin, end = self.inside
-        blocks = -(-self.window.channels // v.LANES)
+        blocks = -(-self.window.channels // self.vectors.lanes)
         beside = self.window.out_width - (end - begin)
         pixels = self.window.out_width * (self.taps + 4) + beside * 3 * self.taps
         return blocks * (pixels + 2 * self.taps)
@@ -57,9 +58,9 @@ class Layer:
     def name(self) -> str:
         w = self.window
         parts = (
-            f"depthwise_f32_wide_{w.kernel_h}x{w.kernel_w}",
+            f"depthwise_f32_{self.vectors.key}_{w.kernel_h}x{w.kernel_w}",
             w.key,
-            "odd" if w.channels % v.LANES else "",
+            "odd" if w.channels % self.vectors.lanes else "",
             self.finish.key,
         )
         return "_".join(p for p in parts if p)
@@ -73,8 +74,8 @@ class Layer:
         return told(
             f"depthwise convolution, float32: {w.kernel_h}x{w.kernel_w} windows"
             f"{beside}{gaps}",
-            f"{v.LANES} channels at a time, pixel by pixel, all taps written out; "
-            "weights once for the row",
+            f"{self.vectors.lanes} channels at a time, pixel by pixel, all taps written "
+            "out; weights once for the row",
             self.finish.words,
         )
 
@@ -90,9 +91,11 @@ def candidates(
     """The kernels of this file that suit a layer: none, or one."""
     if graph.tensor(node.output).dtype is not FLOAT32 or not fixed(node, graph):
         return []
-    layer = Layer(window, FloatClamp(*clamp_of(node)))
-    same = window.channels == window.out_channels >= v.LANES
-    if v.FEATURE not in target.features or not same or layer.taps > UNROLLED:
+    vectors = real_vectors(target)
+    if vectors is None or window.channels != window.out_channels:
+        return []
+    layer = Layer(window, FloatClamp(*clamp_of(node)), vectors)
+    if window.channels < vectors.lanes or layer.taps > UNROLLED:
         return []
     bias = constant(node, graph, 2, np.zeros(window.channels, np.float32))
     k, (images, bands) = kernel(layer), calls
@@ -129,7 +132,7 @@ class _Writer:
     """The pieces of one kernel being written."""
 
     def __init__(self, layer: Layer) -> None:
-        self.layer, w = layer, layer.window
+        self.layer, w, self.v = layer, layer.window, layer.vectors
         self.k = k = Builder(layer.name, layer.doc)
         self.y = k.row("y", 0, FLOAT32, writable=True)
         after = 2 + len(layer.finish.tables())
@@ -143,15 +146,16 @@ class _Writer:
     def write(self) -> Builder:
         """The weights of some channels stay in registers for all pixels of the row."""
         k, layer, channels = self.k, self.layer, self.under.channels
-        with k.loop("channel", channels, 0, v.LANES, rolled=True) as channel:
+        lanes = self.v.lanes
+        with k.loop("channel", channels, 0, lanes, rolled=True) as channel:
             at: Expr = channel
-            if layer.window.channels % v.LANES:
-                at = k.let("first", minimum(channel, channels - v.LANES))
+            if layer.window.channels % lanes:
+                at = k.let("first", minimum(channel, channels - lanes))
             weights = [
-                k.let(f"w{tap}", v.reals_at(self.weights, channels * tap + at))
+                k.let(f"w{tap}", self.v.at(self.weights, channels * tap + at))
                 for tap in range(layer.taps)
             ]
-            start = k.let("start", v.reals_at(self.bias, at))
+            start = k.let("start", self.v.at(self.bias, at))
             if not layer.window.padded:
                 self._row(0, self.out_width, at, start, weights)
                 return k
@@ -176,10 +180,10 @@ class _Writer:
             total = k.let("sum", start)
             pixels = self.under.all(k, self.rows, ox) if beside else self._inside(ox)
             for pixel, weight in zip(pixels, weights, strict=True):
-                value = k.let("value", v.reals_at(pixel, at))
-                k.assign(total, v.ADD_PRODUCTS(total, value, weight))
+                value = k.let("value", self.v.at(pixel, at))
+                k.assign(total, self.v.add_products(total, value, weight))
             to = k.let("to", ox * self.under.channels + at)
-            k.store(self.y, to, v.clamped(total, self.low, self.high))
+            k.store(self.y, to, self.v.clamped(total, self.low, self.high))
 
     def _inside(self, ox: Expr) -> list[Expr]:
         under, w = self.under, self.layer.window

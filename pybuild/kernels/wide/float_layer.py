@@ -5,19 +5,12 @@ pixels and channels are summed together. Knows no weight and no node.
 from __future__ import annotations
 
 from pybuild.kernels.base.builder import told
-from pybuild.kernels.base.wide_vectors import LANES
+from pybuild.kernels.base.real_vectors import WIDE, RealVectors
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.records import dataclass
 
-# vectors of channels, pixels: their sums, a vector of weights and a product are held by
-# the sixteen registers of half a vector that AVX2 has
-SHAPES = (
-    *((1, pixels) for pixels in (6, 5, 4, 3, 2, 1)),
-    *((2, 3), (2, 2), (2, 1), (3, 2), (3, 1), (4, 1), (5, 1), (6, 1)),
-)
 _LATENCY = 3  # cycles until a sum can be added to again
-_UNROLLED = (4, 3, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -31,11 +24,12 @@ class FloatLayer:
     finish: FloatClamp
     blocks: int
     pixels: int
+    vectors: RealVectors
 
     @property
     def together(self) -> int:
         """Output channels that are summed together."""
-        return LANES * self.blocks
+        return self.vectors.lanes * self.blocks
 
     @property
     def pitch(self) -> int:
@@ -45,7 +39,7 @@ class FloatLayer:
     @property
     def unrolled(self) -> int:
         """Taps in one turn, of which a run has a whole number."""
-        return next(n for n in _UNROLLED if self.window.run % n == 0)
+        return next(n for n in self.vectors.unrolled if self.window.run % n == 0)
 
     @property
     def row(self) -> int:
@@ -59,11 +53,13 @@ class FloatLayer:
 
     @property
     def cycles(self) -> int:
-        """Estimated, of a row: two products and two sums of vectors begin in each, and
-        half a vector of weights comes from where they are."""
+        """Estimated, of a row: on wide vectors two products and two sums begin in each,
+        and half a vector of weights comes from where they are; else an instruction."""
         w = self.window
         blocks = -(-w.out_width // self.pixels) * -(-w.out_channels // self.together)
-        tap = max(_LATENCY, self.blocks * self.pixels / 2, 2 * self.blocks)
+        tap: float = self.blocks + self.pixels * (1 + 2 * self.blocks)
+        if self.vectors is WIDE:
+            tap = max(_LATENCY, self.blocks * self.pixels / 2, 2 * self.blocks)
         turns = w.taps // self.unrolled
         block = int(tap * w.taps) + 2 * turns + 4 * self.blocks * self.pixels + 10
         return blocks * block + self.scratch // 16
@@ -72,7 +68,7 @@ class FloatLayer:
     def name(self) -> str:
         w = self.window
         parts = (
-            f"conv2d_f32_wide_{self.pixels}_by{self.together}",
+            f"conv2d_f32_{self.vectors.key}_{self.pixels}_by{self.together}",
             f"every{self.pitch}" if self.pixels > 1 else "",
             "rest" if w.out_width % self.pixels else "",
             "odd" if w.out_channels % self.together else "",
@@ -98,11 +94,13 @@ class FloatLayer:
         )
 
 
-def best_layer(window: Window, finish: FloatClamp) -> FloatLayer | None:
+def best_layer(
+    window: Window, finish: FloatClamp, vectors: RealVectors
+) -> FloatLayer | None:
     """The one that takes least time; None: a vector is more than a pixel has."""
     layers = [
-        FloatLayer(window, finish, blocks, pixels)
-        for blocks, pixels in SHAPES
-        if LANES * blocks <= window.out_channels and pixels <= window.out_width
+        FloatLayer(window, finish, blocks, pixels, vectors)
+        for blocks, pixels in vectors.shapes
+        if vectors.lanes * blocks <= window.out_channels and pixels <= window.out_width
     ]
     return min(layers, key=lambda layer: layer.cycles, default=None)

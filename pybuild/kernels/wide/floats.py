@@ -1,5 +1,5 @@
-"""Convolution and fully connected layers of float32 on vectors of sixteen sums, each of
-another output channel, a tap at a time; products and sums are rounded one by one.
+"""Convolution and fully connected layers of float32 on vectors of sums, each of another
+output channel, a tap at a time; products and sums are rounded one by one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
-from pybuild.kernels.base.wide_vectors import FEATURE
+from pybuild.kernels.base.real_vectors import real_vectors
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
@@ -29,10 +29,11 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
     is_float = graph.tensor(node.output).dtype is DType.FLOAT32
-    if FEATURE not in target.features or not is_float or not fixed(node, graph):
+    vectors = real_vectors(target)
+    if vectors is None or not is_float or not fixed(node, graph):
         return []
     finish = FloatClamp(*clamp_of(node))
-    layer = best_layer(window, finish) if window.groups == 1 else None
+    layer = best_layer(window, finish, vectors) if window.groups == 1 else None
     if layer is None:
         return []
     weights = constant(node, graph, 1)

@@ -16,6 +16,8 @@ from pybuild.ops.base.function import CALL, Function
 from pybuild.records import dataclass
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
+# how quantize_dynamic finds a scale and a zero point
+RANGE_RULES = ("symmetric", "asymmetric", "onnx")
 ANY_NUMBER = 1 << 30
 
 
@@ -90,6 +92,10 @@ _FUNCTION = Kind("a function of a library", lambda v: isinstance(v, Function))
 
 _TYPE = Kind("a type", lambda v: v in {kind.value for kind in DType})
 _TEXT = Kind("a name", lambda v: isinstance(v, str))
+_RANGE_RULE = Kind(
+    f"one of {', '.join(RANGE_RULES)}",
+    lambda v: isinstance(v, str) and v in RANGE_RULES,
+)
 _WAYS = Kind(
     "a list of names or pairs of integers",
     lambda v: (
@@ -119,7 +125,7 @@ SIGNATURES: dict[str, Signature] = {
     "dense": Signature(2, 3, {}, _CLAMPED, _WEIGHTS),
     # int32 sums of products of int8, and what stands before and behind them
     "quantize_dynamic": Signature(
-        1, 1, {"batches": _COUNT, "asymmetric": _FLAG}, {"pads": _ints(4, 0)}
+        1, 1, {"batches": _COUNT, "rule": _RANGE_RULE}, {"pads": _ints(4, 0)}
     ),
     "conv2d_sums": Signature(2, 2, {}, _SUMMED | {"groups": _COUNT}, (1,)),
     "depthwise_conv2d_sums": Signature(2, 2, {}, _SUMMED, (1,)),

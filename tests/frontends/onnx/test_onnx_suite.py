@@ -110,6 +110,10 @@ OWN = (
     ("com.microsoft", ("QLinearWhere",), "test_ort_quantiser.py"),
     ("com.microsoft", ("MatMulNBits",), "bits/test_few_bits.py"),
     (
+        "com.microsoft", ("DynamicQuantizeMatMul", "MatMulIntegerToFloat"),
+        "bits/test_dynamic.py",
+    ),
+    (
         "ai.onnx.ml",
         (
             "LinearClassifier", "LinearRegressor", "Normalizer", "SVMClassifier",

@@ -1,4 +1,4 @@
-"""Float kernels of wide vectors: random layers against sums in the order of their taps,
+"""Float kernels of vectors, wide ones and Helium's: random layers against sums in the order of their taps,
 each product and each sum rounded alone: the same bits by LLVM and by C.
 """
 
@@ -12,9 +12,9 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.real_vectors import MVE, WIDE
 from pybuild.kernels.base.wide_vectors import FEATURE
 from pybuild.kernels.table import candidates
-from pybuild.kernels.wide.float_layer import SHAPES
 from pybuild.targets.target import TARGETS
 from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
@@ -106,16 +106,19 @@ def _in_order(one: Case) -> Array:
     return total.reshape(shape)
 
 
-def _wide(one: Case) -> list[Candidate]:
-    offers = candidates(one.node, one.graph, TARGETS["host"])
-    return [o for o in offers if o.func and "f32_wide" in o.func.name]
+def _vectors(one: Case, target: str) -> list[Candidate]:
+    offers = candidates(one.node, one.graph, TARGETS[target])
+    key = f"_f32_{(WIDE if target == 'host' else MVE).key}_"
+    return [o for o in offers if o.func and key in o.func.name]
 
 
-def _jobs(seeds: range, layer: Callable[[int], Case] = _layer) -> list[Job]:
+def _jobs(
+    seeds: range, layer: Callable[[int], Case] = _layer, target: str = "host"
+) -> list[Job]:
     jobs = []
     for seed in seeds:
         one = layer(seed)
-        found = _wide(one)
+        found = _vectors(one, target)
         assert found, seed
         jobs += [Job(offer, one.arrays, {"y": _in_order(one)}) for offer in found]
     return jobs
@@ -133,7 +136,7 @@ def test_llvm_sums_in_order() -> None:
     _check(jobs, run_llvm(jobs, frozenset({FEATURE})))
     names = {job.candidate.func.name for job in jobs if job.candidate.func}
     used = {name.removeprefix("conv2d_f32_wide_").split("_every")[0] for name in names}
-    assert len(used) > len(SHAPES) // 2
+    assert len(used) > len(WIDE.shapes) // 2
 
 
 def test_depthwise_sums_in_order_by_llvm() -> None:
@@ -157,7 +160,8 @@ def test_c_sums_in_order(tmp_path: Path) -> None:
 
 def test_few_channels_are_left_to_others() -> None:
     given = (tensor((1, 5, 5, 3), FLOAT32), tensor((15, 3, 3, 3), FLOAT32))
-    assert not _wide(_case("conv2d", given, 15, (None, None), pads=(1, 1, 1, 1)))
+    few = _case("conv2d", given, 15, (None, None), pads=(1, 1, 1, 1))
+    assert not _vectors(few, "host")
 
 
 @pytest.mark.sweep
@@ -166,3 +170,19 @@ def test_many_more_layers() -> None:
     _check(jobs, run_llvm(jobs, frozenset({FEATURE})))
     jobs = _jobs(range(1000, 1300), _depthwise)
     _check(jobs, run_llvm(jobs, frozenset({FEATURE})))
+
+
+@pytest.mark.parametrize("layer", [_layer, _depthwise])
+def test_helium_sums_in_order_by_llvm(layer: Callable[[int], Case]) -> None:
+    """By the meaning of its operations; an emulated one: the suites of operators."""
+    jobs = _jobs(range(100, 130), layer, "cortex-m55")
+    _check(jobs, run_llvm(jobs))
+    names = {job.candidate.func.name for job in jobs if job.candidate.func}
+    assert all(any(word in name for name in names) for word in ("odd", "low", "high"))
+
+
+@SOME
+def test_helium_sums_in_order_by_c(some: Some, tmp_path: Path) -> None:
+    jobs = _jobs(range(130, 136), target="cortex-m55")
+    jobs = some(jobs + _jobs(range(136, 140), _depthwise, "cortex-m55"))
+    _check(jobs, run_c(jobs, tmp_path))

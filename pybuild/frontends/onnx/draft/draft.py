@@ -42,6 +42,7 @@ class Draft:
     scope     names inside the graph that is being written out -> those they have here
     turns     graphs inside nodes that were written out, to name what is in them
     inner     uint8 input -> its int8 twin; outer: int8 tensor -> its uint8 twin
+    dynamic   output of DynamicQuantizeLinear -> its input, and its zero point
     told      types of tensors, for stand-ins
     wanted    inputs of the model whose values would decide what is not known
     bounds    of results whose size depends on data, by name; None: as much as can be
@@ -63,6 +64,7 @@ class Draft:
         self.unsigned: set[str] = set()
         self.inner: dict[str, str] = {}
         self.outer: dict[str, str] = {}
+        self.dynamic: dict[str, tuple[str, str]] = {}
         self.wanted: set[str] = set()
         self.lists: dict[str, tuple[str, ...]] = {}
         self.nothing: set[str] = set()

@@ -184,9 +184,10 @@ def from_rows(draft: Draft, op: Op, made: str, rank: int) -> None:
     draft.emit("transpose", out, [name], out, {"perm": (0, 2, 1)})
 
 
-def conv(draft: Draft, op: Op) -> None:
-    """Conv: conv2d, or depthwise_conv2d where every group is one channel."""
-    x, w, bias = op.input(0), op.input(1), op.input(2)
+def arranged_conv(draft: Draft, op: Op, x: str) -> tuple[str, dict[str, Attr], str]:
+    """conv2d, or depthwise_conv2d where every group is one channel; its attributes, and
+    its weights in the order that it has them."""
+    w = op.input(1)
     shape, weights = draft.tensor(x).shape, draft.shape(w)
     rank, group = len(shape), op.integer("group", 1)
     if rank not in (3, 4) or len(weights) != rank:
@@ -196,7 +197,7 @@ def conv(draft: Draft, op: Op) -> None:
     moves = window(op, shape[2:], op.integers("kernel_shape", weights[2:]))
     if op.integers("kernel_shape", weights[2:]) != weights[2:]:
         raise op.invalid(f"kernel_shape does not fit weights {list(weights)}")
-    attrs: dict[str, object] = {
+    attrs: dict[str, Attr] = {
         "strides": moves.strides, "dilations": moves.dilations, "pads": moves.pads,
     }  # fmt: skip
     spatial = tuple(range(2, rank))
@@ -207,11 +208,17 @@ def conv(draft: Draft, op: Op) -> None:
     else:
         kind, perm, target = "conv2d", (0, *spatial, 1), (outs, *moves.kernel, depth)
         attrs["groups"] = group
-    kernel = draft.arranged(op, w, perm, target, "weight")
+    return kind, attrs, draft.arranged(op, w, perm, target, "weight")
+
+
+def conv(draft: Draft, op: Op) -> None:
+    """Conv: a layer over [N,H,W,C]."""
+    x, bias = op.input(0), op.input(2)
+    kind, attrs, kernel = arranged_conv(draft, op, x)
     rows = to_rows(draft, op, x)
     inputs = [rows, kernel, bias] if bias else [rows, kernel]
     made = draft.emit(kind, op.name, inputs, draft.fresh(f"{op.output}.nhwc"), attrs)
-    from_rows(draft, op, made, rank)
+    from_rows(draft, op, made, len(draft.tensor(x).shape))
 
 
 def conv_transpose(draft: Draft, op: Op) -> None:

@@ -12,7 +12,5 @@ REFUSED = {
     "QEmbedLayerNormalization": "quantise the model before its layers are fused",
     "MatMulBnb4": _FOUR_BITS,
     "GatherBlockQuantized": _FOUR_BITS,
-    "DynamicQuantizeMatMul": _BEFORE,
-    "MatMulIntegerToFloat": _BEFORE,
     "QLinearReduceMean": _BEFORE,
 }

@@ -85,7 +85,8 @@ def _quantised(
     names = [(f"{x.name}_scale", DType.FLOAT32)]
     names += [(f"{x.name}_zero", DType.INT32)] if how.asymmetric else []
     more = [builder.add(Tensor(builder.fresh(n), each, kind)) for n, kind in names]
-    attrs = {"batches": how.batches, "asymmetric": how.asymmetric, **around}
+    rule = "asymmetric" if how.asymmetric else "symmetric"
+    attrs: dict[str, Attr] = {"batches": how.batches, "rule": rule, **around}
     wanted = Tensor(f"{x.name}_int8", x.shape, DType.INT8)
     q = call.between(
         "quantize_dynamic", (x.name,), attrs, wanted, tuple(t.name for t in more)

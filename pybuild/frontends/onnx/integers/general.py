@@ -13,6 +13,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.integers import dynamic
 from pybuild.frontends.onnx.operators.elements import Handler, flowing, onnx_type
 from pybuild.frontends.onnx.operators.products import MATMUL, product
 from pybuild.frontends.onnx.operators.windows import convolved, window
@@ -162,24 +163,6 @@ def matmul_bits(flow: Flow) -> None:
     flow.give(flow.add(made, flow.arg(5)) if flow.has(5) else made)
 
 
-@flowing
-def dynamic_quantize(flow: Flow) -> None:
-    """The scale of this input, of which 0 is always a value."""
-    x = flow.arg(0)
-    zero = flow.const(0, x)
-    axes = range(flow.rank(x))
-    low = flow.map("minimum", flow.reduce("min", x, axes, False), zero)
-    high = flow.map("maximum", flow.reduce("max", x, axes, False), zero)
-    scale = flow.div(flow.sub(high, low), flow.const(255, x))
-    nothing = flow.map("equal", scale, zero)
-    safe = flow.map("where", nothing, flow.const(1, x), scale)
-    start = flow.map("round", flow.sub(zero, flow.div(low, safe)))
-    point = held(flow, start, DType.UINT8)
-    flow.give(quantised(flow, x, safe, point, DType.UINT8))
-    flow.give(scale, 1)
-    flow.give(point, 2)
-
-
 def _centred(flow: Flow, index: int, zero: int, axis: int) -> str:
     """An input without its zero point, as int32."""
     x = flow.arg(index)
@@ -195,6 +178,8 @@ def _centred(flow: Flow, index: int, zero: int, axis: int) -> str:
 
 @flowing
 def matmul_integer(flow: Flow) -> None:
+    if dynamic.matmul_sums(flow):
+        return
     a = _centred(flow, 0, 2, -2)
     b = _centred(flow, 1, 3, -1)
     flow.give(product(flow, a, b))
@@ -202,6 +187,8 @@ def matmul_integer(flow: Flow) -> None:
 
 @flowing
 def conv_integer(flow: Flow) -> None:
+    if dynamic.conv_sums(flow):
+        return
     flow.give(_conv(flow, _centred(flow, 0, 2, 1), _centred(flow, 1, 3, 0)))
 
 
@@ -244,6 +231,6 @@ def qlinear_conv(flow: Flow) -> None:
 
 INTEGER: dict[str, Handler] = {
     "ConvInteger": conv_integer,
-    "DynamicQuantizeLinear": dynamic_quantize,
+    "DynamicQuantizeLinear": dynamic.quantize,
     "MatMulInteger": matmul_integer,
 }

@@ -1,0 +1,1 @@
+"""ONNX operators of integers whose scales are computed, or that have none."""

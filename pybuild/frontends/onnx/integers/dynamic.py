@@ -1,0 +1,102 @@
+"""Layers of int8 weights whose input is quantised as it comes, by its own range.
+
+DynamicQuantizeLinear before ConvInteger or MatMulInteger: as .tflite files of dynamic
+range have them, int8 and plain sums, which a pass joins with the scales behind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.operators.elements import flowing
+from pybuild.frontends.onnx.operators.spatial import arranged_conv, from_rows, to_rows
+from pybuild.ir.graph import Attr, Node, Tensor
+from pybuild.ops import OPERATORS
+from pybuild.ops.hybrid import NO_PADS, most_taps
+
+
+@flowing
+def quantize(flow: Flow) -> None:
+    """DynamicQuantizeLinear; what reads its output may quantise its input again."""
+    x = flow.arg(0)
+    q, scale, zero = _quantized(flow, x, {})
+    eight = flow.add(flow.cast(q, DType.INT32), flow.const(128, DType.INT32))
+    flow.give(flow.cast(eight, DType.UINT8))
+    flow.give(flow.reshape(scale, ()), 1)
+    point = flow.add(flow.reshape(zero, ()), flow.const(128, DType.INT32))
+    flow.give(flow.cast(point, DType.UINT8), 2)
+    outputs = (*flow.op.outputs, "", "")
+    flow.draft.dynamic[outputs[0]] = (x, outputs[2])
+
+
+def _quantized(flow: Flow, x: str, attrs: dict[str, Attr]) -> tuple[str, str, str]:
+    """A tensor as int8, its scale and its zero point."""
+    draft = flow.draft
+    draft.budget.take_nodes()
+    draft.tensor(x)
+    q, scale, zero = (draft.fresh(f"{x}.{n}") for n in ("int8", "scale", "zero"))
+    attrs = {"batches": 1, "rule": "onnx", **attrs}
+    node = Node("quantize_dynamic", q, (x,), (q, scale, zero), attrs)
+    made = OPERATORS[node.op].infer(node, draft.view)
+    for name, (shape, dtype) in zip(node.outputs, made, strict=True):
+        draft.tensors[name] = Tensor(name, shape, dtype)
+    draft.nodes.append(node)
+    return q, scale, zero
+
+
+def _source(flow: Flow) -> str:
+    """What was quantised to be the first input, where the second is known and both
+    have the zero points that sums of int8 have; else nothing."""
+    op, draft = flow.op, flow.draft
+    x, point = draft.dynamic.get(op.input(0), ("", ""))
+    weights = draft.known(op.input(1))
+    if not x or op.input(2) != point or weights is None:
+        return ""
+    middle = 128 if weights.dtype == np.uint8 else 0
+    if flow.has(3):
+        zero = draft.known(op.input(3))
+        return x if zero is not None and (zero == middle).all() else ""
+    return x if middle == 0 else ""
+
+
+def _less_zero(flow: Flow, sums: str, zero: str, weights: str, axis: int) -> str:
+    """Sums of products with q - zero, of those with q."""
+    rank = flow.rank(weights)
+    others = [a for a in range(rank) if a != axis]
+    wide = flow.cast(weights, DType.INT32)
+    totals = flow.reduce("sum", wide, others, False)
+    return flow.sub(sums, flow.mul(zero, totals))
+
+
+def conv_sums(flow: Flow) -> bool:
+    """Whether a ConvInteger is a layer of int8 sums; then it is written."""
+    x, op, draft = _source(flow), flow.op, flow.draft
+    if not x or flow.rank(x) not in (3, 4):
+        return False
+    kind, attrs, weights = arranged_conv(draft, op, x)
+    axis = 2 if kind == "depthwise_conv2d" else 0
+    if not most_taps(draft.shape(weights), axis):
+        return False
+    rank = flow.rank(x)
+    pads = {"pads": attrs["pads"]} if any(attrs["pads"]) else {}
+    q, _, zero = _quantized(flow, to_rows(draft, op, x), pads)
+    sums = flow.emit(f"{kind}_sums", [q, weights], {**attrs, "pads": NO_PADS})
+    from_rows(draft, op, _less_zero(flow, sums, zero, weights, axis), rank)
+    return True
+
+
+def matmul_sums(flow: Flow) -> bool:
+    """Whether a MatMulInteger is a layer of int8 sums; then it is written."""
+    x, op, draft = _source(flow), flow.op, flow.draft
+    if not x or not flow.rank(x) or len(draft.shape(op.input(1))) != 2:
+        return False
+    depth, outs = draft.shape(op.input(1))
+    if not most_taps((outs, depth), 0):
+        return False
+    weights = draft.arranged(op, op.input(1), (1, 0), (outs, depth), "weight")
+    q, _, zero = _quantized(flow, x, {})
+    sums = flow.emit("dense_sums", [q, weights])
+    flow.give(_less_zero(flow, sums, zero, weights, 0))
+    return True
