@@ -17,6 +17,7 @@ from pybuild.kernels.any_type import (
 from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
+from pybuild.kernels.hybrid import quantize, scale
 from pybuild.kernels.operators import (
     conv2d,
     convert,
@@ -34,7 +35,6 @@ from pybuild.kernels.portable import (
     decide,
     dense4,
     halving_fft,
-    hybrid,
     image,
     norm,
     recurrent,
@@ -77,14 +77,14 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "norm": norm.norm,
     "pad": shape.pad,
     "places": index.places,
-    "quantize_dynamic": hybrid.quantize_dynamic,
+    "quantize_dynamic": quantize.quantize_dynamic,
     "quantize": convert.quantize,
     "reduce": accumulate.reduce,
     "resize_bilinear": resize.resize_bilinear,
     "reshape": shape.copy,
     "rfft": halving_fft.fft,
     "roi_align": detect.roi_align,
-    "scale_sums": hybrid.scale_sums,
+    "scale_sums": scale.scale_sums,
     "scatter": index.scatter,
     "slice": shape.strided_slice,
     "softmax": softmax.softmax,

@@ -149,7 +149,7 @@ def _operands(node: Node, graph: Graph, axes: int) -> tuple[Tensor, Tensor]:
 
 
 def most_taps(shape: Sequence[int], axis: int) -> bool:
-    """Whether every sum of a layer fits int32; axis: of its weights, output channels."""
+    """Whether every sum of a layer fits int32; axis: that of output channels."""
     return 0 not in shape and math.prod(shape) // shape[axis] <= _MOST_TAPS
 
 

@@ -1,5 +1,5 @@
-"""Layers of int8 weights with inputs of float32, each as three nodes: the input made int8
-once, plain sums, and the sums made real numbers.
+"""Layers of int8 weights with inputs of float32, each as three nodes: the input made
+int8 once, plain sums, and the sums made real numbers.
 
 Files have the last as several nodes, and name the scale of an input apart from what a
 layer reads of it. Knows no file format.
@@ -229,7 +229,7 @@ class _Joined:
         return len(both) == 1 and node.attrs["batches"] == 1
 
     def _row(self, name: str, channels: int) -> Array | None:
-        """A constant that is one number, or one for each channel along its last axis."""
+        """A constant that is one number, or one for each channel, its last axis."""
         row = self._numbers(name, channels)
         last = self.graph.tensor(name).shape[-1:]
         return row if row is not None and row.size == math.prod(last) else None

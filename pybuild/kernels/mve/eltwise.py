@@ -1,5 +1,5 @@
-"""add, sub and mul of int8 and int16 on vectors: four elements at a time, 16 in a turn
-where rows are whole sixteens. A proven form where there is one, else the rule itself.
+"""add, sub and mul on vectors: four elements at a time, 16 in a turn where rows are
+whole sixteens. Of integers a proven form where there is one, else the rule itself.
 """
 
 from __future__ import annotations
@@ -9,8 +9,20 @@ from functools import partial
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import INT8, INT16, Const, Expr, Var, const, i32, load, offset
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT8,
+    INT16,
+    Const,
+    Expr,
+    Var,
+    const,
+    i32,
+    load,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.real_vectors import MVE, real_vectors
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,
@@ -26,9 +38,12 @@ from pybuild.kernels.base.vectors import (
 from pybuild.kernels.epilogues.affine import Affine, of_products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
 from pybuild.kernels.epilogues.exact_add import exact_add
+from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.epilogues.one_rule import one_rule
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.mve.eltwise_exact import ExactProduct, ExactSum, Sloped
+from pybuild.kernels.mve.eltwise_float import OPERATIONS, Reals
+from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.eltwise import (
     AddParameters,
     MulParameters,
@@ -76,11 +91,19 @@ class Vectors:
     bind: Callable[[Builder], Callable[[Builder, Expr, _Pointers], None]]
 
 
-def vectors(node: Node, graph: Graph, target: Target, row: Row) -> Vectors | None:
-    """None where the core has none, or the layer no form for them."""
+def vectors(
+    node: Node, graph: Graph, target: Target, row: Row, limits: int
+) -> Vectors | None:
+    """None where the core has none, or the layer no form for them.
+
+    limits  the pointer of a float layer's ends
+    """
     dtype = graph.tensor(node.output).dtype
-    exact = dtype in (INT8, INT16)
-    if "mve" not in target.features or not exact or row.size < LANES:
+    if "mve" not in target.features or row.size < LANES:
+        return None
+    if dtype is FLOAT32:
+        return _reals(node, row, limits) if real_vectors(target) is MVE else None
+    if dtype not in (INT8, INT16):
         return None
     found: _Way | None
     if node.op == "prelu":
@@ -96,8 +119,20 @@ def vectors(node: Node, graph: Graph, target: Target, row: Row) -> Vectors | Non
     return Vectors(f"{kind}{row.key}_{key}", words, partial(_bound, row, values))
 
 
-_Values = Callable[[Builder], "Sum | Product | ExactSum | ExactProduct | Sloped"]
+_Values = Callable[
+    [Builder], "Sum | Product | ExactSum | ExactProduct | Sloped | Reals"
+]
 _Way = tuple[_Values, str, str]  # what distinguishes its code, and that in words
+
+
+def _reals(node: Node, row: Row, limits: int) -> Vectors | None:
+    operation = OPERATIONS.get(node.op)
+    if operation is None:
+        return None
+    finish = FloatClamp(*clamp_of(node))
+    values = partial(Reals, operation=operation, finish=finish, limits=const(limits))
+    key = f"f32_{row.key}_{finish.key}".rstrip("_")
+    return Vectors(key, finish.words, partial(_bound, row, values))
 
 
 def _product(made: MulParameters, dtype: DType) -> _Way | None:
@@ -244,17 +279,17 @@ def innermost(
     row: Row,
     size: Expr,
     pointers: _Pointers,
-    arithmetic: Sum | Product | ExactSum | ExactProduct | Sloped,
+    arithmetic: Sum | Product | ExactSum | ExactProduct | Sloped | Reals,
 ) -> None:
     """One row. The last elements are computed first: the output may lie where an
     operand is, and the last vector reaches back into the one before."""
     y, a, b = pointers
     arithmetic.row(None if row.a else load(a), None if row.b else load(b))
 
+    read = arithmetic.load if isinstance(arithmetic, Reals) else words_at
+
     def four(a: Expr, b: Expr) -> Expr:
-        return arithmetic.four(
-            words_at(a) if row.a else None, words_at(b) if row.b else None
-        )
+        return arithmetic.four(read(a) if row.a else None, read(b) if row.b else None)
 
     end, rest = size, row.size % LANES > 0
     if rest:

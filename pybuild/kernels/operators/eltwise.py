@@ -127,7 +127,7 @@ def forms(
         each = 6 if is_float else 10
         found.append(Form(short(dtype), mark, turn, words, plain, each))
     row = eltwise_mve.Row(last.size, last.a, last.b)
-    vectors = eltwise_mve.vectors(node, graph, target, row)
+    vectors = eltwise_mve.vectors(node, graph, target, row, limits)
     if vectors is not None:
 
         def on_vectors(k: Builder) -> Innermost:

@@ -74,8 +74,8 @@ class Layer:
         return told(
             f"depthwise convolution, float32: {w.kernel_h}x{w.kernel_w} windows"
             f"{beside}{gaps}",
-            f"{self.vectors.lanes} channels at a time, pixel by pixel, all taps written "
-            "out; weights once for the row",
+            f"{self.vectors.lanes} channels at a time, pixel by pixel, all taps "
+            "written out; weights once for the row",
             self.finish.words,
         )
 

@@ -1,5 +1,6 @@
-"""Float kernels of vectors, wide ones and Helium's: random layers against sums in the order of their taps,
-each product and each sum rounded alone: the same bits by LLVM and by C.
+"""Float kernels of vectors, wide ones and Helium's: random layers against sums in the
+order of their taps, each product and each sum rounded alone: the same bits by LLVM and
+by C.
 """
 
 from __future__ import annotations

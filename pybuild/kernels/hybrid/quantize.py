@@ -1,14 +1,11 @@
-"""What stands before and behind the integer sums of layers of int8 weights and float32
-inputs: a tensor made int8 by its own range, and sums made real numbers.
+"""A tensor made int8 by its own range: what stands before the integer sums of layers of
+int8 weights and float32 inputs. Four elements in a vector where a core has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-import numpy as np
-
-from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     FLOAT32,
@@ -16,6 +13,7 @@ from pybuild.ir.loop import (
     INT32,
     Bitcast,
     Expr,
+    Intrin,
     Var,
     cast,
     const,
@@ -28,25 +26,27 @@ from pybuild.ir.loop import (
     select,
 )
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess, whole
+from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.kernels.base.intrin import SATURATE8
-from pybuild.kernels.epilogues.int8 import FloatClamp
-from pybuild.kernels.layers.weights import constant
-from pybuild.kernels.portable.convert import ROUND_AWAY, ROUND_EVEN
-from pybuild.ops.base.operator import clamp_of
-from pybuild.ops.hybrid import (
-    BIAS,
-    FACTOR,
-    NO_PADS,
-    SCALE,
-    SUM,
-    WEIGHTS,
-    ZERO,
-    has_zero,
-    totals,
+from pybuild.kernels.base.real_vectors import MVE, real_vectors
+from pybuild.kernels.base.reals import (
+    ABOVE4,
+    ADD_REALS4,
+    ALL_REALS4,
+    BELOW4,
+    GREATEST4,
+    MUL_REALS4,
+    QUOTIENT4,
+    REACH4,
+    STEPS_AWAY4,
+    STEPS_EVEN4,
 )
+from pybuild.kernels.base.vectors import ALL4
+from pybuild.kernels.portable.convert import ROUND_AWAY, ROUND_EVEN
+from pybuild.ops.hybrid import NO_PADS, has_zero
 from pybuild.targets.target import Target
 
+_Bits = Callable[[Expr], Expr]
 _BITS, _MINUS = 0x7FFFFFFF, -0x80000000  # of a float but its sign; of -0
 _TURN = 4
 _INFINITY = 0x7F800000
@@ -65,7 +65,7 @@ def _real(value: float) -> Expr:
 
 def quantize_dynamic(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for quantize_dynamic."""
-    return [_Quantizer(node, graph).written()]
+    return [_Quantizer(node, graph, real_vectors(target) is MVE).written()]
 
 
 class _Quantizer:
@@ -74,14 +74,15 @@ class _Quantizer:
     Source  bits of floats from 0 on are in their order: ranges are found by integers
     """
 
-    def __init__(self, node: Node, graph: Graph) -> None:
-        self.node, self.graph = node, graph
+    def __init__(self, node: Node, graph: Graph, vectors: bool) -> None:
+        self.node, self.graph, self.vectors = node, graph, vectors
         self.rule = str(node.attrs["rule"])
         self.pads = node.attrs.get("pads", NO_PADS)
         around = "_padded" * any(self.pads)
         x = graph.tensor(node.inputs[0])
         self.count = x.size // int(node.attrs["batches"])
         self.run = x.shape[2] * x.shape[3] if around else self.count
+        around += "_mve" * self.vectors
         rest = "_rest" * (self.count % _TURN > 0) + "_rest" * (self.run % _TURN > 0)
         doc = told(
             f"{_FORMULAS[self.rule]}, float32 to int8, each batch by its own range"
@@ -104,7 +105,8 @@ class _Quantizer:
         with k.loop("batch", k.arg("batches", batches)) as batch:
             step, zero = self._range(source, count, batch)
             self._values(source, to, count, (step, zero))
-        cost = (14 if has_zero(node) else 12) * x.size + 100 * batches
+        each = 4 if self.vectors else 14 if has_zero(node) else 12
+        cost = each * x.size + 100 * batches
         return Candidate(
             func=k.finish(),
             args=tuple(k.values),
@@ -120,10 +122,7 @@ class _Quantizer:
         divided by, 0 where they all become the zero point."""
         k = self.k
         if self.rule == "symmetric":
-            reach = k.let("reach", 0)
-            for at in self._turns(count, self.count):
-                size = Bitcast(load(source, at), INT32) & _BITS
-                k.assign(reach, maximum(reach, size))
+            (reach,) = self._most(source, count, ((_size, REACH4, "reach"),))
             span = k.let("span", Bitcast(reach, FLOAT32))
             scale = k.let("scale", span / _real(127.0))
             inverse = k.let("inverse", _real(127.0) / _nonzero(span))
@@ -131,11 +130,8 @@ class _Quantizer:
             k.store(self.scales, batch, scale)
             return inverse, None
         # without its sign a number below 0 is the greater, the further it is from 0
-        low, high = k.let("low_bits", 0), k.let("high_bits", 0)
-        for at in self._turns(count, self.count):
-            bits = k.let("bits", Bitcast(load(source, at), INT32))
-            k.assign(low, maximum(low, bits ^ _MINUS))
-            k.assign(high, maximum(high, bits))
+        both = (_below, BELOW4, "low_bits"), (_above, ABOVE4, "high_bits")
+        low, high = self._most(source, count, both)
         least = k.let("least", Bitcast(low ^ _MINUS, FLOAT32))
         most = k.let("most", Bitcast(high, FLOAT32))
         scale = k.let("scale", (most - least) / _real(255.0))
@@ -158,6 +154,27 @@ class _Quantizer:
         k.store(self.scales, batch, scale)
         k.store(self.zeros, batch, zero)
         return inverse, zero
+
+    def _most(
+        self, source: Var, count: Expr, what: tuple[tuple[_Bits, Intrin, str], ...]
+    ) -> list[Var]:
+        """The greatest bits of all elements, from 0 on: of each an element's function,
+        what does so of four, a name."""
+        k = self.k
+        found = [k.let(name, 0) for _, _, name in what]
+        if self.vectors and self.count >= _TURN:
+            best = [k.let(f"{name}4", ALL4(0)) for _, _, name in what]
+            with k.loop("i", self._whole(count, self.count), 0, _TURN) as i:
+                value = k.let("value", MVE.at(source, i))
+                for most, (_, four, _) in zip(best, what, strict=True):
+                    k.assign(most, four(most, value))
+            for one, most in zip(found, best, strict=True):
+                k.assign(one, GREATEST4(one, most))
+        for at in self._turns(count, self.count):
+            bits = k.let("bits", Bitcast(load(source, at), INT32))
+            for one, (single, _, _) in zip(found, what, strict=True):
+                k.assign(one, maximum(one, single(bits)))
+        return found
 
     def _onnx_point(self, scale: Var, least: Var, batch: Expr) -> tuple[Var, Var]:
         """The zero point of ONNX, and the scale to divide by."""
@@ -219,21 +236,32 @@ class _Quantizer:
         self, source: Var, to: Var, count: Expr, how: tuple[Var, Var | None]
     ) -> None:
         k = self.k
+        if self.vectors and self.run >= _TURN:
+            with k.loop("i", self._whole(count, self.run), 0, _TURN) as i:
+                k.store(to, i, self._four(MVE.at(source, i), how))
         for at in self._turns(count, self.run):
             k.store(to, at, self._value(load(source, at), how))
         k.assign(source, offset(source, count))
         k.assign(to, offset(to, count))
 
     def _turns(self, count: Expr, known: int) -> Iterator[Expr]:
-        """Places of a batch, or a row: some in a turn, then what is left over."""
+        """Places of a batch, or a row: some in a turn, unless vectors do those; then
+        what is left over."""
         k, rest = self.k, known % _TURN
-        whole = k.let("whole", count - count % _TURN) if rest else count
-        with k.loop("i", whole, 0, _TURN, rolled=True) as i:
-            for step in range(_TURN):
-                yield i + step
+        whole = self._whole(count, known)
+        if not self.vectors:
+            with k.loop("i", whole, 0, _TURN, rolled=True) as i:
+                for step in range(_TURN):
+                    yield i + step
         if rest:
             with k.loop("i", count, whole) as i:
                 yield i
+
+    def _whole(self, count: Expr, known: int) -> Expr:
+        """Elements that are done some in a turn."""
+        if not known % _TURN:
+            return count
+        return self.k.let("whole", count - count % _TURN)
 
     def _fill(self, to: Var, name: str, count: int, value: Expr) -> None:
         k, size = self.k, self.k.arg(f"bytes_{name}", count)
@@ -254,113 +282,29 @@ class _Quantizer:
         q = (parts + (parts >> 31) + 128) >> 8
         return cast(SATURATE8(q) if zero is not None else q, INT8)
 
+    def _four(self, x: Expr, how: tuple[Var, Var | None]) -> Expr:
+        """The same of four."""
+        step, zero = how
+        low, high = const(-128), const(127)
+        if self.rule == "onnx" and zero is not None:
+            return STEPS_EVEN4(QUOTIENT4(x, step), low - zero, high - zero, zero)
+        steps: Expr = MUL_REALS4(x, ALL_REALS4(step))
+        if zero is not None:
+            steps = ADD_REALS4(ALL_REALS4(cast(zero, FLOAT32)), steps)
+        return STEPS_AWAY4(steps, low, high, const(0))
+
+
+def _size(bits: Expr) -> Expr:
+    return bits & _BITS
+
+
+def _below(bits: Expr) -> Expr:
+    return bits ^ _MINUS
+
+
+def _above(bits: Expr) -> Expr:
+    return bits
+
 
 def _nonzero(x: Expr) -> Expr:
     return select(equal(x, _real(0.0)), _real(1.0), x)
-
-
-def scale_sums(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidate for scale_sums."""
-    return [_Scaler(node, graph).written()]
-
-
-class _Scaler:
-    """The pieces of the kernel being written."""
-
-    def __init__(self, node: Node, graph: Graph) -> None:
-        self.node, self.graph = node, graph
-        self.clamp = FloatClamp(*clamp_of(node))
-        self.first = bool(node.attrs["sums_first"])
-        self.factors = constant(node, graph, FACTOR)
-        self.each = self.factors.size > 1
-        self.has_bias, self.has_zero = self._has(BIAS), self._has(ZERO)
-        self.computed = [SUM, SCALE] + [ZERO] * self.has_zero
-        alone = "" if self._rows()[-1] > 1 else "alone"
-        parts = (
-            "scale_sums", "sums_first" * self.first, "channel" * self.each,
-            "zero" * self.has_zero, "bias" * self.has_bias, self.clamp.key, alone,
-        )  # fmt: skip
-        factor = "(sum * factor) * scale" if self.first else "sum * (scale * factor)"
-        less = "sum less zero * total of weights; " * self.has_zero
-        doc = told(
-            f"{less}y = {factor}{' + bias' * self.has_bias}, int32 to float32",
-            "channel by channel, pixels forward", self.clamp.words,
-        )  # fmt: skip
-        self.k = Builder("_".join(p for p in parts if p), doc)
-        self.tables: list[Packed] = []
-
-    def _has(self, index: int) -> bool:
-        return len(self.node.inputs) > index and bool(self.node.inputs[index])
-
-    def _table(self, role: str, array: Array, order: str = EACH) -> Var:
-        at = 1 + len(self.computed) + len(self.tables)
-        self.tables.append(Packed(role, array, order=order))
-        kind = INT32 if array.dtype == np.int32 else FLOAT32
-        return self.k.row(role, at, kind)
-
-    def written(self) -> Candidate:
-        k, node, graph = self.k, self.node, self.graph
-        y = graph.tensor(node.output)
-        channels = y.shape[-1]
-        to, sums = k.row("y", 0, FLOAT32, True), k.row("sums", 1, INT32)
-        scales = k.row("scales", 2, FLOAT32)
-        zeros = k.row("zeros", 3, INT32) if self.has_zero else None
-        factors = self._table("factors", self.factors, EACH if self.each else "one")
-        bias = None
-        if self.has_bias:
-            bias = self._table("bias", constant(node, graph, BIAS))
-        sizes = None
-        if self.has_zero:
-            sizes = self._table("totals", totals(node, constant(node, graph, WEIGHTS)))
-        bound = self.clamp.bind(k, const(1 + len(self.computed) + len(self.tables)))
-        self.tables += self.clamp.tables()
-        operands, images, bands, batches, pixels = self._rows()
-        y_at, s_at = k.let("to", to), k.let("from", sums)
-        count = k.arg("channels", channels)
-        many: Expr = k.arg("pixels", pixels) if pixels > 1 else const(1)
-        with k.loop("batch", k.arg("batches", batches)) as batch:
-            scale = k.let("scale", load(scales, batch))
-            less = k.let("zero", load(zeros, batch)) if zeros is not None else None
-            with k.loop("c", count) as c:
-                factor = load(factors, c if self.each else 0)
-                factor = k.let("factor", factor if self.first else scale * factor)
-                more = k.let("more", load(bias, c)) if bias is not None else None
-                total: Expr | None = None
-                if less is not None and sizes is not None:
-                    total = k.let("total", less * load(sizes, c))
-                x, put = k.let("x", offset(s_at, c)), k.let("put", offset(y_at, c))
-                with k.loop("pixel", many):
-                    value = load(x) if total is None else load(x) - total
-                    real = cast(value, FLOAT32) * factor
-                    real = real * scale if self.first else real
-                    real = real if more is None else real + more
-                    k.store(put, 0, bound.apply(k.let("value", real), c))
-                    k.assign(put, offset(put, count))
-                    k.assign(x, offset(x, count))
-            k.assign(y_at, offset(y_at, many * count))
-            k.assign(s_at, offset(s_at, many * count))
-        return Candidate(
-            func=k.finish(in_place=True),
-            args=tuple(k.values),
-            outputs=operands[:1],
-            inputs=operands[1:],
-            constants=tuple(self.tables),
-            images=images,
-            bands=bands,
-            in_place=(0,),
-            cost=(10 + 3 * self.has_zero) * y.size,
-        )
-
-    def _rows(self) -> tuple[tuple[RowAccess, ...], int, int, int, int]:
-        """Operands, images, bands, and of each call batches and pixels of them."""
-        node, graph = self.node, self.graph
-        y, batches = graph.tensor(node.output), graph.tensor(node.inputs[SCALE]).size
-        names = [node.output, *(node.inputs[i] for i in self.computed)]
-        tensors = [graph.tensor(n) for n in names]
-        pixels = y.size // y.shape[-1]
-        # a row of the scales would be that of the first image in each call
-        if len(y.shape) != 4 or batches > 1:
-            return tuple(map(whole, tensors)), 1, 1, batches, pixels // batches
-        rows, row = y.shape[1], y.bytes // y.shape[1]
-        wide = tuple(RowAccess(t.name, rows, row) for t in tensors[:2])
-        return (*wide, *map(whole, tensors[2:])), 1, rows, 1, y.shape[2]
