@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -24,6 +25,9 @@ def pytest_configure() -> None:
     # code of kernels is many small objects that live: looked over every 700 of them,
     # as Python does by itself, it takes a third longer to make
     gc.set_threshold(100_000, 50, 50)
+    # a machine that does other things, too, fails nothing
+    hypothesis.settings.register_profile("any_time", deadline=None)
+    hypothesis.settings.load_profile("any_time")
 
 
 _FIRST_STATES: dict[str, dict[str, Any]] = {}

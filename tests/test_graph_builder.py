@@ -233,7 +233,7 @@ def _any_tensor(
             return b.op("add", one, other, name=f"sum {index}")
 
 
-@settings(max_examples=few(50, 150), deadline=None)
+@settings(max_examples=few(50, 150))
 @given(built_graphs())
 def test_any_graph_comes_back(made: Graph) -> None:
     text, params = graphjson.dump(made)

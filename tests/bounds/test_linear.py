@@ -18,7 +18,7 @@ ENDS = some.tuples(some.integers(-5, 5), some.integers(0, 4))
 OPS = ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "min", "max")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     some.lists(ENDS, min_size=1, max_size=3),
     some.lists(some.lists(FEW, min_size=4, max_size=4), max_size=3),
@@ -47,7 +47,7 @@ def _at(row: list[int], point: tuple[int, ...]) -> int:
     return row[0] + sum(n * x for n, x in zip(row[1:], point, strict=False))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(some.sampled_from(OPS), ENDS, ENDS)
 def test_operations_hold_each_result(
     op: str, first: tuple[int, int], second: tuple[int, int]
@@ -80,7 +80,7 @@ def _holds(steps: Steps, value: int) -> bool:
     return True
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(some.sampled_from(("<", "<=", "==", "!=")), ENDS, ENDS)
 def test_conditions_are_what_holds_where_they_hold(
     op: str, first: tuple[int, int], second: tuple[int, int]

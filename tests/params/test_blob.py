@@ -62,7 +62,6 @@ def test_ignores_what_is_reserved_and_the_device_number() -> None:
     assert same(read_blob(bytes(data))["a"], np.array([1.5], np.float32))
 
 
-@settings(deadline=None)
 @given(ARRAYS)
 def test_round_trip(arrays: dict[str, Array]) -> None:
     back = read_blob(write_blob(arrays))
@@ -145,7 +144,7 @@ BASE = write_blob(
 )
 
 
-@settings(max_examples=few(500, 2000), deadline=None)
+@settings(max_examples=few(500, 2000))
 @given(st.one_of(_mutants(BASE), _mutants(SORTED), st.binary(max_size=99)))
 def test_hostile_blobs_are_read_or_refused(data: bytes) -> None:
     try:

@@ -223,7 +223,7 @@ def test_a_damaged_payload_is_named_even_with_a_true_checksum() -> None:
             read_image(wrong).parameters()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_noise_is_refused(data: bytes) -> None:
     with pytest.raises(BuildError):

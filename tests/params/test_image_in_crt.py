@@ -117,7 +117,7 @@ PIECES = st.one_of(st.binary(min_size=1, max_size=4), SMALL)
 CHANGES = st.tuples(st.sampled_from([40, 300, 10**6]), st.integers(0, 10**6), PIECES)
 
 
-@settings(max_examples=few(600, 3000), deadline=None)
+@settings(max_examples=few(600, 3000))
 @given(st.sampled_from(seeds()), st.lists(CHANGES, max_size=3), st.booleans())
 def test_python_and_crt_refuse_the_same(
     seed: bytes, changes: list[tuple[int, int, bytes]], seal: bool

@@ -33,7 +33,7 @@ def unpack_in_c(block: bytes, size: int) -> bytes | None:
     return to.raw[:size] if error == 0 else None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(DATA)
 def test_round_trip(data: bytes) -> None:
     block = pack(data)
@@ -41,7 +41,7 @@ def test_round_trip(data: bytes) -> None:
     assert len(block) <= len(data) + len(data) // 255 + 16
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(DATA)
 def test_the_reference_reads_it(data: bytes) -> None:
     require_module("lz4")
@@ -71,7 +71,7 @@ def test_far_matches_are_not_used() -> None:
         assert unpack_in_c(pack(data), len(data)) == data
 
 
-@settings(max_examples=few(400, 1500), deadline=None)
+@settings(max_examples=few(400, 1500))
 @given(DATA, st.data())
 def test_damaged_blocks_are_refused_as_in_c(data: bytes, draw: st.DataObject) -> None:
     block = bytearray(pack(data))

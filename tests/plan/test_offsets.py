@@ -66,7 +66,7 @@ def test_search_beats_every_greedy_order() -> None:
     assert missed <= 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(1, 999), st.integers(-1, 12), st.integers(0, 6)),

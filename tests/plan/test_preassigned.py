@@ -207,7 +207,7 @@ def _storage(
     return [blocks[r] for r in root]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(planned_graphs())
 def test_any_valid_storage_is_kept_to(top: dict[str, Any]) -> None:
     library = build(json.dumps(top), functions=LIBRARY, storage="given")

@@ -30,7 +30,6 @@ def quick(examples: int) -> settings:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     return settings(
         max_examples=examples,
-        deadline=None,
         derandomize=True,
         suppress_health_check=checks,
     )

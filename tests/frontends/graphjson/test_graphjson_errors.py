@@ -297,7 +297,7 @@ def test_what_is_wrong_with_one_node_does_not_hide_another() -> None:
     ]
 
 
-@settings(max_examples=few(400, 2500), deadline=None)
+@settings(max_examples=few(400, 2500))
 @given(
     st.lists(st.tuples(st.sampled_from(_places(TOP)), JUNK), max_size=3),
     st.one_of(st.none(), st.sampled_from(OPS)),
@@ -328,7 +328,7 @@ def test_no_graph_crashes_the_reader(
     assert graphjson.load("n.json", text.encode(), params) is not None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=300))
 def test_no_bytes_crash_the_reader(data: bytes) -> None:
     with pytest.raises(BuildError):
