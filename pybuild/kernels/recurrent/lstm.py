@@ -1,4 +1,5 @@
-"""lstm: one kernel for all steps; the four gates of a unit are summed together.
+"""lstm on any core: one kernel for all steps; the four gates of a unit are summed
+together.
 
 The weights of a unit's gates lie side by side, so that each value read meets four.
 """
@@ -34,7 +35,7 @@ from pybuild.kernels.base.operands import short
 from pybuild.kernels.epilogues.int16 import WIDE
 from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE, SHIFT_ROUND
 from pybuild.kernels.layers.weights import constant
-from pybuild.kernels.math.curves16 import LOGISTIC16, TANH16
+from pybuild.kernels.math.curves16 import LOGISTIC16, tanh16
 from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.portable.act16 import STEPS, curve_points, interpolated
 from pybuild.ops.recurrent import (
@@ -63,14 +64,6 @@ _COST = {True: 500, False: 150}
 _GATED = "units, inputs, the four gates side by side"
 
 
-def lstm(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidate for lstm.
-
-    Errors  BuildError for weights that are computed
-    """
-    return [_Writer(node, graph).written()]
-
-
 @dataclass(frozen=True)
 class _Form:
     """How the numbers of a cell are computed.
@@ -85,8 +78,27 @@ class _Form:
     made: Callable[[Expr, Expr], Expr]
 
 
-class _Writer:
-    """The pieces of the kernel being written."""
+@dataclass(frozen=True)
+class Gates:
+    """What four gates make of the input, or of the state: weights as they are packed,
+    what their sums begin with, and how many values there are."""
+
+    weights: Var
+    bias: Var | None
+    inputs: Expr
+
+
+class Lstm:
+    """The pieces of the kernel being written.
+
+    ending    of its name
+    per_mac   estimated instructions of a product
+    order     how the weights lie, for readers of the C
+    """
+
+    ending, per_mac = "", 2.0
+    order = "the four gates' weights lie side by side and are read forward"
+    gates: dict[int, Gates]
 
     def __init__(self, node: Node, graph: Graph) -> None:
         self.node, self.graph = node, graph
@@ -102,10 +114,9 @@ class _Writer:
         doc = told(
             f"lstm, {self.kind.value}: four gates of each unit, then its cell state "
             "and output",
-            "image by image, step by step, unit by unit; the four gates' weights lie "
-            "side by side and are read forward",
+            f"image by image, step by step, unit by unit; {self.order}",
         )
-        self.k = Builder(name, doc)
+        self.k = Builder(name + self.ending, doc)
         self.rows = NodeRows(self.k, node, graph, W)
 
     def written(self) -> Candidate:
@@ -116,11 +127,12 @@ class _Writer:
         inside = FLOAT32 if self.is_float else INT16
         cells = k.row("cells", 1, inside, writable=True)
         x, h, c = (self.rows.source(i, name) for i, name in enumerate("xhc"))
-        w, r = self._weights(W, "w"), self._weights(R, "r")
-        bias = [self._bias(W, W), self._bias(R, -1)]
+        packed = {W: self.weights(W, "w"), R: self.weights(R, "r")}
+        bias = {W: self._bias(W, W), R: self._bias(R, -1)}
         form = self.form()
         count, many = k.arg("steps", steps), k.arg("units", units)
-        wide = k.arg("width", width)
+        inputs = {W: k.arg("width", width), R: many}
+        self.gates = {f: Gates(packed[f], bias[f], inputs[f]) for f in (W, R)}
         x_step = k.arg("x_step", batch * width if major else width)
         y_step = k.arg("y_step", batch * units if major else units)
         x_image = k.arg("x_image", width if major else steps * width)
@@ -135,8 +147,8 @@ class _Writer:
                 now = k.let("now", offset(x, b * x_image + step * x_step))
                 to = k.let("to", offset(y, b * y_image + step * y_step))
                 with k.loop("j", many) as j:
-                    seen = self._sums(bias[0], w, now, j, wide)
-                    known = self._sums(bias[1], r, before, j, many)
+                    seen = self.sums(W, now, j)
+                    known = self.sums(R, before, j)
                     gates = [
                         k.let(_NAMES[g], form.gate(g, seen[g], known[g]))
                         for g in range(GATES)
@@ -154,24 +166,25 @@ class _Writer:
             outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
             inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
             constants=tuple(self.rows.tables),
-            cost=2 * macs(node, graph) + steps * batch * units * _COST[self.is_float],
+            cost=round(self.per_mac * macs(node, graph)) + steps * batch * units * _COST[self.is_float],
         )
 
     # ---- pointers ---------------------------------------------------------------
 
-    def _four(self, first: int) -> list[Array]:
+    def four(self, first: int) -> list[Array]:
+        """Of the gates."""
         return [constant(self.node, self.graph, first + g) for g in range(GATES)]
 
-    def _weights(self, first: int, role: str) -> Var:
+    def weights(self, first: int, role: str) -> Var:
         """[units][inputs][gates]"""
-        return self.rows.table(role, np.stack(self._four(first), -1), _GATED)
+        return self.rows.table(role, np.stack(self.four(first), -1), _GATED)
 
     def _bias(self, first: int, bias: int) -> Var | None:
         """[units][gates], with what the zero point makes of the weights."""
-        four = self._four(first)
+        four = self.four(first)
         made = np.zeros((len(four[0]), GATES), self.total.numpy)
         if bias >= 0:
-            made = made + np.stack(self._four(BIAS), -1)
+            made = made + np.stack(self.four(BIAS), -1)
         if self.made is not None:
             zero = self.made.x_zero if first == W else self.made.h_zero
             sums = np.stack([w.astype(np.int64).sum(1) for w in four], -1)
@@ -183,20 +196,19 @@ class _Writer:
 
     # ---- sums -------------------------------------------------------------------
 
-    def _sums(
-        self, bias: Var | None, weights: Var, source: Expr, unit: Expr, count: Expr
-    ) -> Sequence[Var]:
+    def sums(self, first: int, source: Expr, unit: Expr) -> Sequence[Expr]:
         """Of the four gates of a unit."""
         k, total = self.k, self.total
+        gates = self.gates[first]
         sums = []
         for g in range(GATES):
-            first: Expr = const(0, total)
-            if bias is not None:
-                first = load(bias, unit * GATES + g)
-            sums.append(k.let("sum", first))
-        row = k.let("row", offset(weights, unit * count * GATES))
+            begun: Expr = const(0, total)
+            if gates.bias is not None:
+                begun = load(gates.bias, unit * GATES + g)
+            sums.append(k.let("sum", begun))
+        row = k.let("row", offset(gates.weights, unit * gates.inputs * GATES))
         kind = FLOAT32 if self.is_float else INT32
-        with k.loop("i", count) as i:
+        with k.loop("i", gates.inputs) as i:
             value = k.let("value", cast(load(source, i), kind))
             for g, each in enumerate(sums):
                 product = value * cast(load(row, i * GATES + g), kind)
@@ -237,14 +249,17 @@ class _Writer:
     # ---- integers ---------------------------------------------------------------
 
     def _whole(self) -> _Form:
-        k, made = self.k, self.made
+        k, made, held = self.k, self.made, self.held
         assert made is not None
         points = None
         if made.tables:
             points = self.rows.table("points", curve_points().array)
         ends = {
-            name: [self._scaler(f"{name}_{_NAMES[g]}", pairs[g]) for g in range(GATES)]
-            for name, pairs in (("seen", made.seen), ("known", made.known))
+            name: [
+                self.scaler(f"{name}_{_NAMES[g]}", first + g, pairs[g])
+                for g in range(GATES)
+            ]
+            for name, first, pairs in (("seen", W, made.seen), ("known", R, made.known))
         }
         curves = _Curves(k, made, points)
         bits = k.arg("bits", made.bits)
@@ -255,29 +270,29 @@ class _Writer:
 
         def gate(g: int, seen: Expr, known: Expr) -> Expr:
             a, b = ends["seen"][g](seen), ends["known"][g](known)
-            both = _s16(_s16(a) + (_s16(b) if made.tables else b))
+            both = held(held(a) + (held(b) if made.tables else b))
             both = k.let("both", both)
-            return curves.tanh(both, const(3)) if g == CELL_GATE else curves.logistic(
+            return curves.tanh(both, 3) if g == CELL_GATE else curves.logistic(
                 both)  # fmt: skip
 
         def following(i: Expr, f: Expr, g: Expr, c: Expr) -> Expr:
             kept, added = f * i32(c), i * g
             if made.tables:
-                kept = _s16(DOUBLE(kept, made.kept[0], -made.kept[1]))
-                added = _s16(DOUBLE(added, made.added[0], bits + 14))
+                kept = held(DOUBLE(kept, made.kept[0], -made.kept[1]))
+                added = held(DOUBLE(added, made.added[0], bits + 14))
             else:
                 kept, added = SHIFT_ROUND(kept, 15), SHIFT_ROUND(added, bits + 15)
-            state = _s16(kept + added)
+            state = held(kept + added)
             return state if clip is None else CLAMP(state, const(0) - clip, clip)
 
         def output(o: Expr, c: Expr) -> Expr:
-            product = DOUBLE(o * curves.tanh(c, bits), *hidden)
+            product = DOUBLE(o * curves.tanh(c, made.bits), *hidden)
             return CLAMP(product + zero, made.low, made.high)
 
         return _Form(gate, following, output)
 
-    def _scaler(self, name: str, pair: Pair) -> Callable[[Expr], Expr]:
-        """From a sum to Q3.12."""
+    def scaler(self, name: str, index: int, pair: Pair) -> Callable[[Expr], Expr]:
+        """From a sum of the weights of input `index` to Q3.12."""
         k, (multiplier, shift) = self.k, pair
         by = k.arg(f"{name}_by", multiplier)
         if self.total is INT64:
@@ -289,9 +304,9 @@ class _Writer:
         left = k.arg(f"{name}_left", 1 << shift)
         return lambda total: DOUBLE(total * left, by, right)
 
-
-def _s16(value: Expr) -> Expr:
-    return CLAMP(value, _LEAST, _MOST)
+    def held(self, value: Expr) -> Expr:
+        """Within int16."""
+        return CLAMP(value, _LEAST, _MOST)
 
 
 @dataclass(frozen=True)
@@ -308,10 +323,10 @@ class _Curves:
         d = self.k.let("d", x * SIGMOID.multiplier)
         return interpolated(self.k, self.points, d, SIGMOID)
 
-    def tanh(self, x: Expr, bits: Expr) -> Expr:
+    def tanh(self, x: Expr, bits: int) -> Expr:
         if self.points is None:
-            return TANH16(x, bits)
-        before = self.made.tanh(3 if bits == const(3) else self.made.bits)
+            return tanh16(bits)(x)
+        before = self.made.tanh(bits)
         d = x * before.multiplier
         if before.shift:
             d = STEPS(x, before.multiplier, before.shift)
