@@ -19,6 +19,7 @@ from pybuild.ir.loop import (
     INT32,
     INT64,
     Expr,
+    Intrin,
     Var,
     cast,
     const,
@@ -33,33 +34,43 @@ from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.kernels.base.node_rows import NodeRows
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.epilogues.int16 import WIDE
-from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE, SHIFT_ROUND
+from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE
 from pybuild.kernels.layers.weights import constant
 from pybuild.kernels.math.curves16 import LOGISTIC16, tanh16
 from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.portable.act16 import STEPS, curve_points, interpolated
+from pybuild.ops.fixed_point.quant import accumulator_bound
 from pybuild.ops.recurrent import (
     ACTIVATIONS,
     BIAS,
     CELL_GATE,
     GATES,
     SIGMOID,
+    H,
     LstmParameters,
     Pair,
     R,
     W,
+    X,
     activation,
     lstm_parameters,
     macs,
     sizes,
 )
 from pybuild.records import dataclass
-from pybuild.targets.target import Target
 
 _NAMES = ("input", "forget", "cell", "output")
 _LEAST, _MOST = INT16.low, INT16.high
 # instructions of a step of a unit besides its sums
 _COST = {True: 500, False: 150}
+
+_N, _SHIFT = Var("n", INT32), Var("shift", INT32)
+_AWAY = Intrin(
+    "crt_shift_away",
+    (_N, _SHIFT),
+    (_N + (const(1) << (_SHIFT - 1)) + (_N >> 31)) >> _SHIFT,
+    doc="n / 2^shift, shift from 1, rounded to nearest, ties away from zero.",
+)
 
 _GATED = "units, inputs, the four gates side by side"
 
@@ -98,6 +109,7 @@ class Lstm:
 
     ending, per_mac = "", 2.0
     order = "the four gates' weights lie side by side and are read forward"
+    logistic, tanh = LOGISTIC16, staticmethod(tanh16)
     gates: dict[int, Gates]
 
     def __init__(self, node: Node, graph: Graph) -> None:
@@ -166,7 +178,8 @@ class Lstm:
             outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
             inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
             constants=tuple(self.rows.tables),
-            cost=round(self.per_mac * macs(node, graph)) + steps * batch * units * _COST[self.is_float],
+            cost=round(self.per_mac * macs(node, graph))
+            + steps * batch * units * _COST[self.is_float],
         )
 
     # ---- pointers ---------------------------------------------------------------
@@ -256,14 +269,19 @@ class Lstm:
             points = self.rows.table("points", curve_points().array)
         ends = {
             name: [
-                self.scaler(f"{name}_{_NAMES[g]}", first + g, pairs[g])
+                self._of_sums(f"{name}_{_NAMES[g]}", first + g, pairs[g])
                 for g in range(GATES)
             ]
             for name, first, pairs in (("seen", W, made.seen), ("known", R, made.known))
         }
-        curves = _Curves(k, made, points)
+        curves = _Curves(k, made, points, self.logistic, self.tanh)
         bits = k.arg("bits", made.bits)
-        hidden = k.arg("hidden", made.hidden[0]), k.arg("down", -made.hidden[1])
+        kept, added, hidden = (
+            self.scaler(name, pair, -_LEAST * _MOST)
+            for name, pair in (
+                ("kept", made.kept), ("added", made.added), ("hidden", made.hidden)
+            )
+        )  # fmt: skip
         zero, clip = k.arg("zero", made.zero), None
         if made.clip > 0:
             clip = k.arg("clip", made.clip)
@@ -276,28 +294,41 @@ class Lstm:
                 both)  # fmt: skip
 
         def following(i: Expr, f: Expr, g: Expr, c: Expr) -> Expr:
-            kept, added = f * i32(c), i * g
             if made.tables:
-                kept = held(DOUBLE(kept, made.kept[0], -made.kept[1]))
-                added = held(DOUBLE(added, made.added[0], bits + 14))
+                before, change = k.let("before", f * i32(c)), k.let("change", i * g)
+                state = held(held(kept(before)) + held(added(change)))
             else:
-                kept, added = SHIFT_ROUND(kept, 15), SHIFT_ROUND(added, bits + 15)
-            state = held(kept + added)
+                state = held(_AWAY(f * i32(c), 15) + _AWAY(i * g, bits + 15))
             return state if clip is None else CLAMP(state, const(0) - clip, clip)
 
         def output(o: Expr, c: Expr) -> Expr:
-            product = DOUBLE(o * curves.tanh(c, made.bits), *hidden)
-            return CLAMP(product + zero, made.low, made.high)
+            product = k.let("product", o * curves.tanh(c, made.bits))
+            return self.made_of(hidden(product) + zero)
 
         return _Form(gate, following, output)
 
-    def scaler(self, name: str, index: int, pair: Pair) -> Callable[[Expr], Expr]:
+    def _of_sums(self, name: str, index: int, pair: Pair) -> Callable[[Expr], Expr]:
         """From a sum of the weights of input `index` to Q3.12."""
+        if self.total is not INT64:
+            return self.scaler(name, pair, self._reach(index))
+        by = self.k.arg(f"{name}_by", pair[0])
+        right = self.k.arg(f"{name}_right", min(15 - pair[1], 62))
+        return lambda total: WIDE(total, by, right)
+
+    def _reach(self, index: int) -> int:
+        """The greatest absolute sum of these weights."""
+        source = self.graph.tensor(self.node.inputs[X if index < R else H])
+        bias = None
+        if index < R:
+            bias = constant(self.node, self.graph, BIAS + index - W)
+        weights = constant(self.node, self.graph, index)
+        low, high = accumulator_bound(weights, bias, source.zero_point, source.dtype)
+        return int(np.maximum(-low, high).max(initial=0))
+
+    def scaler(self, name: str, pair: Pair, reach: int) -> Callable[[Expr], Expr]:
+        """Scales a number of 32 bits that is at most `reach`, rounded twice."""
         k, (multiplier, shift) = self.k, pair
         by = k.arg(f"{name}_by", multiplier)
-        if self.total is INT64:
-            right = k.arg(f"{name}_right", min(15 - shift, 62))
-            return lambda total: WIDE(total, by, right)
         right = k.arg(f"{name}_right", min(max(-shift, 0), 30))
         if shift <= 0:
             return lambda total: DOUBLE(total, by, right)
@@ -308,24 +339,30 @@ class Lstm:
         """Within int16."""
         return CLAMP(value, _LEAST, _MOST)
 
+    def made_of(self, value: Expr) -> Expr:
+        """Within the type of the output."""
+        return CLAMP(value, self.kind.low, self.kind.high)
+
 
 @dataclass(frozen=True)
 class _Curves:
-    """logistic and tanh of int16, by one of two rules; `points` of the table."""
+    """logistic and tanh of int16: between `points` of a table, or by steps."""
 
     k: Builder
     made: LstmParameters
     points: Expr | None
+    by_steps: Intrin
+    tanh_of: Callable[[int], Intrin]
 
     def logistic(self, x: Expr) -> Expr:
         if self.points is None:
-            return LOGISTIC16(x)
+            return self.by_steps(x)
         d = self.k.let("d", x * SIGMOID.multiplier)
         return interpolated(self.k, self.points, d, SIGMOID)
 
     def tanh(self, x: Expr, bits: int) -> Expr:
         if self.points is None:
-            return tanh16(bits)(x)
+            return self.tanh_of(bits)(x)
         before = self.made.tanh(bits)
         d = x * before.multiplier
         if before.shift:

@@ -1,7 +1,7 @@
 """lstm of int8 on cores with DSP instructions: two products in one, of two gates.
 
-A half of a word of weights holds two gates, 256 * a + b: one product adds to the sums of
-both, a second of b alone tells them apart, as in dsp/conv.py.
+A half of a word of weights holds two gates, 256 * a + b: one product adds to the sums
+of both, a second of b alone tells them apart, as in dsp/conv.py.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import INT32, Expr, Var, const, load, offset, wide
-from pybuild.kernels.base.builder import Builder
+from pybuild.ir.loop import Expr, Var, const, load, offset, wide
 from pybuild.kernels.base.intrin import (
     DOT2,
     EVEN_BYTES,
     MULHI_ADD_ROUND,
     ODD_BYTES,
+    SATURATE8,
     SATURATE16,
 )
 from pybuild.kernels.layers.weights import constant
+from pybuild.kernels.recurrent.curves_dsp import LOGISTIC_WORDS, tanh_words
 from pybuild.kernels.recurrent.lstm import Lstm
-from pybuild.ops.fixed_point.quant import accumulator_bound
-from pybuild.ops.recurrent import BIAS, GATES, H, W, X, Pair, R, sizes
+from pybuild.ops.recurrent import GATES, Pair, R, W, sizes
 
 _TAPS = 4  # values of a word
-_WRITTEN = 2  # words of values in a turn
 _ORDER = (0, 2, 1, 3)
 # of a word of weights, beside the sum of the lower gate
 _MOST = 1 << 23
@@ -54,7 +53,7 @@ class DspLstm(Lstm):
     """The pieces of the kernel that differ from those of any core."""
 
     ending = "_dsp"
-    per_mac = 1.2
+    per_mac, logistic, tanh = 1.2, LOGISTIC_WORDS, staticmethod(tanh_words)
     order = "two gates lie in each half of a word of weights, and are read forward"
 
     def weights(self, first: int, role: str) -> Var:
@@ -74,14 +73,15 @@ class DspLstm(Lstm):
         w = k.let("row", offset(gates.weights, unit * (turns * GATES)))
         x = k.let("from", source)
         sums = [k.let(f"sum{g}", 0) for g in range(GATES)]
-        whole = inputs // (_TAPS * _WRITTEN)
+        written = 2 if inputs % (4 * _TAPS) else 4  # words of values in a turn
+        whole = inputs // (_TAPS * written)
         if whole:
             with k.loop("turn", k.arg("turns", whole), rolled=True):
-                for at in range(_WRITTEN):
+                for at in range(written):
                     self._turn(sums, w, at, x, _TAPS * at)
-                k.assign(w, offset(w, _WRITTEN * GATES))
-                k.assign(x, offset(x, _WRITTEN * _TAPS))
-        left = inputs - whole * _TAPS * _WRITTEN
+                k.assign(w, offset(w, written * GATES))
+                k.assign(x, offset(x, written * _TAPS))
+        left = inputs - whole * _TAPS * written
         for at in range(-(-left // _TAPS)):
             self._turn(sums, w, at, x, min(_TAPS * at, left - _TAPS))
         assert gates.bias is not None
@@ -111,11 +111,14 @@ class DspLstm(Lstm):
     def held(self, value: Expr) -> Expr:
         return SATURATE16(value)
 
-    def scaler(self, name: str, index: int, pair: Pair) -> Callable[[Expr], Expr]:
+    def made_of(self, value: Expr) -> Expr:
+        return SATURATE8(value)
+
+    def scaler(self, name: str, pair: Pair, reach: int) -> Callable[[Expr], Expr]:
         k, (multiplier, shift) = self.k, pair
         left = max(shift, 0) + 1
-        if self._reach(index) << left >= 1 << 31:
-            return super().scaler(name, index, pair)
+        if reach << left >= 1 << 31:
+            return super().scaler(name, pair, reach)
         by = k.arg(f"{name}_by", multiplier)
         up = k.arg(f"{name}_up", 1 << left)
         right = min(max(-shift, 0), 30)
@@ -127,16 +130,6 @@ class DspLstm(Lstm):
         return lambda total: (
             MULHI_ADD_ROUND(total * up, by, half + (total >> 31)) >> down
         )
-
-    def _reach(self, index: int) -> int:
-        """The greatest absolute sum of these weights."""
-        source = self.graph.tensor(self.node.inputs[X if index < R else H])
-        weights = constant(self.node, self.graph, index)
-        bias = None
-        if index < R:
-            bias = constant(self.node, self.graph, BIAS + index - W)
-        low, high = accumulator_bound(weights, bias, source.zero_point, source.dtype)
-        return int(np.maximum(-low, high).max(initial=0))
 
 
 def _in_turns(pair: Array) -> Array:
