@@ -358,7 +358,8 @@ class _Curves:
         if self.points is None:
             return self.by_steps(x)
         d = self.k.let("d", x * SIGMOID.multiplier)
-        return interpolated(self.k, self.points, d, SIGMOID)
+        inside = -_LEAST * SIGMOID.multiplier < 255 << SIGMOID.bits
+        return interpolated(self.k, self.points, d, SIGMOID, inside)
 
     def tanh(self, x: Expr, bits: int) -> Expr:
         if self.points is None:
