@@ -57,7 +57,7 @@ def _exp(bits: int) -> Intrin:
         is_less = (_N & (1 << (bit + index))) < 1
         made = select(is_less, HIGH16(found, const(power)), found)
     if bits > 4:  # of what is left all is 0
-        made = select(_N < const(-(1 << (19 - bits))), const(0), made)
+        made = select(const(-(1 << (19 - bits))) > _N, const(0), made)
     doc = f"exp(n) of n < 0 that has {bits} bits before the point; in Q0.15."
     return Intrin(f"crt_exp16_{bits}", (_N,), made, tuple(lets), doc=doc)
 

@@ -104,20 +104,22 @@ class Lstm:
 
     ending    of its name
     per_mac   estimated instructions of a product
+    per_cell  the same of a cell; 0: what they take one by one
     order     how the weights lie, for readers of the C
     """
 
-    ending, per_mac = "", 2.0
+    ending, per_mac, per_cell = "", 2.0, 0
     order = "the four gates' weights lie side by side and are read forward"
     logistic, tanh = LOGISTIC16, staticmethod(tanh16)
     gates: dict[int, Gates]
+    form: _Form
 
     def __init__(self, node: Node, graph: Graph) -> None:
         self.node, self.graph = node, graph
         self.kind = graph.tensor(node.output).dtype
         self.is_float = self.kind is FLOAT32
         self.total = {FLOAT32: FLOAT32, INT16: INT64}.get(self.kind, INT32)
-        self.form = self._float if self.is_float else self._whole
+        self.per_unit = self.per_cell or _COST[self.is_float]
         self.made = None if self.is_float else lstm_parameters(node, graph)
         name, ending = f"lstm_{short(self.kind)}", activation(node)
         name += f"_{ending}" if ending != "tanh" else ""
@@ -141,7 +143,7 @@ class Lstm:
         x, h, c = (self.rows.source(i, name) for i, name in enumerate("xhc"))
         packed = {W: self.weights(W, "w"), R: self.weights(R, "r")}
         bias = {W: self._bias(W, W), R: self._bias(R, -1)}
-        form = self.form()
+        self.begin()
         count, many = k.arg("steps", steps), k.arg("units", units)
         inputs = {W: k.arg("width", width), R: many}
         self.gates = {f: Gates(packed[f], bias[f], inputs[f]) for f in (W, R)}
@@ -158,19 +160,7 @@ class Lstm:
             with k.loop("step", count) as step:
                 now = k.let("now", offset(x, b * x_image + step * x_step))
                 to = k.let("to", offset(y, b * y_image + step * y_step))
-                with k.loop("j", many) as j:
-                    seen = self.sums(W, now, j)
-                    known = self.sums(R, before, j)
-                    gates = [
-                        k.let(_NAMES[g], form.gate(g, seen[g], known[g]))
-                        for g in range(GATES)
-                    ]
-                    state = k.let(
-                        "state", form.next(gates[0], gates[1], gates[2], load(cell, j))
-                    )
-                    k.store(cell, j, cast(state, inside))
-                    made = form.made(gates[3], state)
-                    k.store(to, j, cast(made, self.kind))
+                self.every(many, now, before, cell, to)
                 k.assign(before, to)
         return Candidate(
             func=k.finish(),
@@ -179,8 +169,29 @@ class Lstm:
             inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
             constants=tuple(self.rows.tables),
             cost=round(self.per_mac * macs(node, graph))
-            + steps * batch * units * _COST[self.is_float],
+            + steps * batch * units * self.per_unit,
         )
+
+    def begin(self) -> None:
+        """Binds what the cells need."""
+        self.form = self._float() if self.is_float else self._whole()
+
+    def every(self, many: Expr, now: Expr, before: Expr, cell: Expr, to: Expr) -> None:
+        """All units of a step."""
+        with self.k.loop("j", many) as j:
+            self.one(j, self.sums(W, now, j), self.sums(R, before, j), cell, to)
+
+    def one(
+        self, j: Expr, seen: Sequence[Expr], known: Sequence[Expr], cell: Expr, to: Expr
+    ) -> None:
+        """A unit, of which the sums are known."""
+        k, form = self.k, self.form
+        gates = [
+            k.let(_NAMES[g], form.gate(g, seen[g], known[g])) for g in range(GATES)
+        ]
+        state = k.let("state", form.next(gates[0], gates[1], gates[2], load(cell, j)))
+        k.store(cell, j, cast(state, FLOAT32 if self.is_float else INT16))
+        k.store(to, j, cast(form.made(gates[3], state), self.kind))
 
     # ---- pointers ---------------------------------------------------------------
 
@@ -205,7 +216,10 @@ class Lstm:
         elif bias < 0:
             return None
         role = "bias" if bias >= 0 else "known_bias"
-        return self.rows.table(role, made.astype(self.total.numpy), _GATED)
+        return self.bias_table(role, made.astype(self.total.numpy))
+
+    def bias_table(self, role: str, made: Array) -> Var:
+        return self.rows.table(role, made, _GATED)
 
     # ---- sums -------------------------------------------------------------------
 

@@ -1,0 +1,260 @@
+"""lstm of int8 with vectors (Cortex-M55): sums of sixteen products, and the cells of
+eight units side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
+    INT8,
+    INT16,
+    INT32,
+    Expr,
+    Var,
+    const,
+    load,
+    minimum,
+    offset,
+)
+from pybuild.kernels.base.vector_eights import (
+    AWAY_ALL4,
+    HELD8,
+    PRODUCTS_EVEN8,
+    PRODUCTS_ODD8,
+)
+from pybuild.kernels.base.vector_packs import (
+    BYTE8,
+    HOLD8,
+    MORE8,
+    PACK8,
+    TWICE_ALL4,
+    TWICE_UP_ALL4,
+)
+from pybuild.kernels.base.vector_rounds import HOLD4, LIFT4
+from pybuild.kernels.base.vectors import (
+    ALL4,
+    DOT16,
+    FIRST16,
+    PLUS4,
+    bytes_at,
+    halves_at,
+    words_at,
+)
+from pybuild.kernels.recurrent.curves_mve import LOGISTIC8, tanh8
+from pybuild.kernels.recurrent.lstm import Lstm
+from pybuild.ops.recurrent import CELL_GATE, GATES, Pair, R, W, sizes
+
+_LANES = 16  # products of one instruction
+_EIGHT = 8  # units side by side
+# units of eight, as two fours of words are packed in turns
+_UNITS = (0, 2, 4, 6, 1, 3, 5, 7)
+_Scale = Callable[[Expr], Expr]
+
+
+class MveLstm(Lstm):
+    """The pieces of the kernel that differ from those of any core."""
+
+    ending, per_mac = "_mve", 0.2
+    order = "the weights of a gate lie in sixteens"
+
+    def weights(self, first: int, role: str) -> Var:
+        """[eights][units][turns][gates][16]"""
+        four = np.stack(self.four(first), 1)
+        inputs = four.shape[2]
+        turns = -(-inputs // _LANES)
+        made = np.zeros((*self._eights(four).shape[:3], turns * _LANES), np.int8)
+        made[..., :inputs] = self._eights(four)
+        made = made.reshape(-1, GATES, turns, _LANES).transpose(0, 2, 1, 3)
+        order = "units, sixteen inputs a turn, the four gates side by side"
+        return self.rows.table(role, np.ascontiguousarray(made), order)
+
+    def _eights(self, four: Array) -> Array:
+        """[eights][units][gates]...: of [units][gates]..., zeros behind them."""
+        left = -len(four) % _EIGHT
+        padded = np.pad(four, [(0, left), *[(0, 0)] * (four.ndim - 1)])
+        return padded.reshape(-1, _EIGHT, *four.shape[1:])[:, _UNITS]
+
+    def bias_table(self, role: str, made: Array) -> Var:
+        """[eights][gates][units]"""
+        eights = np.ascontiguousarray(self._eights(made).transpose(0, 2, 1))
+        return self.rows.table(role, eights, "eight units, gate by gate")
+
+    def begin(self) -> None:
+        k, made = self.k, self.made
+        assert made is not None
+        _, _, width, units = sizes(self.node, self.graph)
+        self.seen = k.array("seen", INT32, GATES * _EIGHT)
+        self.known = k.array("known", INT32, GATES * _EIGHT)
+        self.turns = {}
+        for first, name, inputs in ((W, "seen", width), (R, "known", units)):
+            whole = k.arg(f"{name}_turns", inputs // _LANES)
+            self.turns[first] = whole, k.arg(f"{name}_rest", inputs % _LANES)
+        if made.tables:
+            super().begin()
+            return
+        self.scales = {
+            first: [self._scale(f"{name}_{g}", pair) for g, pair in enumerate(pairs)]
+            for name, first, pairs in (("seen", W, made.seen), ("known", R, made.known))
+        }
+        self.hidden = self._scale("hidden", made.hidden)
+        self.zero = k.arg("zero", made.zero)
+        self.right = k.arg("right", made.bits + 15)
+        self.clip = k.arg("clip", made.clip) if made.clip > 0 else None
+        self.left = units % _EIGHT
+        if self.left:
+            self.few_cells = k.array("few_cells", INT16, _EIGHT)
+            self.few = k.array("few", INT8, _EIGHT)
+            with k.loop("i", _EIGHT) as i:
+                k.store(self.few_cells, i, const(0, INT16))
+
+    def every(self, many: Expr, now: Expr, before: Expr, cell: Expr, to: Expr) -> None:
+        k = self.k
+        places = {f: k.let("weights", self.gates[f].weights) for f in (W, R)}
+        biases = {}
+        for f in (W, R):
+            bias = self.gates[f].bias
+            assert bias is not None
+            biases[f] = k.let("bias", bias)
+        with k.loop("j", many, 0, _EIGHT) as j:
+            for first, source, sums in ((W, now, self.seen), (R, before, self.known)):
+                self._dots(first, source, places[first], sums)
+            if self.made is not None and self.made.tables:
+                self._one_by_one(j, many, biases, cell, to)
+            else:
+                self._side_by_side(j, many, biases, cell, to)
+
+    def _side_by_side(
+        self, j: Expr, many: Expr, biases: dict[int, Var], cell: Expr, to: Expr
+    ) -> None:
+        """The cells of eight units that have sums; of fewer behind them by a copy."""
+        k = self.k
+        cells, y = k.let("cells", offset(cell, j)), k.let("y", offset(to, j))
+        if not self.left:
+            self._cells(biases, cells, y)
+            return
+        count = k.let("count", many - j)
+        with k.when(count < _EIGHT):
+            with k.loop("i", count) as i:
+                k.store(self.few_cells, i, load(cells, i))
+            k.assign(cells, self.few_cells)
+            k.assign(y, self.few)
+        self._cells(biases, cells, y)
+        with k.when(count < _EIGHT), k.loop("i", count) as i:
+            k.store(offset(cell, j), i, load(self.few_cells, i))
+            k.store(offset(to, j), i, load(self.few, i))
+
+    def _one_by_one(
+        self, j: Expr, many: Expr, biases: dict[int, Var], cell: Expr, to: Expr
+    ) -> None:
+        """The cells of eight units that have sums."""
+        k = self.k
+        with k.loop("i", minimum(many - j, _EIGHT)) as i:
+            place = k.let("place", (i & 1) * 4 + (i >> 1))
+            seen, known = (
+                [
+                    k.let("total", load(sums, at) + load(biases[first], at))
+                    for at in (place + _EIGHT * g for g in range(GATES))
+                ]
+                for first, sums in ((W, self.seen), (R, self.known))
+            )
+            self.one(j + i, seen, known, cell, to)
+        self._next(biases)
+
+    def _next(self, biases: dict[int, Var]) -> None:
+        """The next eight units' first numbers."""
+        for bias in biases.values():
+            self.k.assign(bias, offset(bias, GATES * _EIGHT))
+
+    def _dots(self, first: int, source: Expr, weights: Var, sums: Var) -> None:
+        """Of eight units, four gates each."""
+        k = self.k
+        whole, rest = self.turns[first]
+        _, _, width, units = sizes(self.node, self.graph)
+        inputs = width if first == W else units
+        turns = -(-inputs // _LANES)
+        with k.part(
+            f"lstm_dots{'_rest' if inputs % _LANES else ''}",
+            "the sums of four gates of eight units",
+            x=source, weights=weights, sums=sums, turns=whole, rest=rest,
+        ) as params:  # fmt: skip
+            inner = {p.name: p for p in params}
+            w = k.let("w", inner["weights"])
+            tail = None
+            if inputs % _LANES:
+                end = offset(inner["x"], inner["turns"] * _LANES)
+                tail = k.let("tail", FIRST16(end, inner["rest"]))
+            with k.loop("unit", _EIGHT) as unit:
+                four = [k.let(f"sum{g}", 0) for g in range(GATES)]
+                with k.loop("turn", inner["turns"], rolled=True) as turn:
+                    x = k.let("values", bytes_at(inner["x"], turn * _LANES))
+                    self._turn(four, x, w)
+                if tail is not None:
+                    self._turn(four, tail, w)
+                for g, total in enumerate(four):
+                    k.store(inner["sums"], unit + _EIGHT * g, total)
+        k.assign(weights, offset(weights, turns * (GATES * _LANES * _EIGHT)))
+
+    def _turn(self, four: Sequence[Var], x: Var, w: Var) -> None:
+        for g, total in enumerate(four):
+            self.k.assign(total, DOT16(total, x, bytes_at(w, _LANES * g)))
+        self.k.assign(w, offset(w, _LANES * GATES))
+
+    def _cells(self, biases: dict[int, Var], cells: Expr, y: Expr) -> None:
+        k = self.k
+        gates = []
+        for g in range(GATES):
+            halves: list[list[Expr]] = []
+            for first, sums in ((W, self.seen), (R, self.known)):
+                scale = self.scales[first][g]
+                fours = []
+                for at in (_EIGHT * g, _EIGHT * g + 4):
+                    total = PLUS4(words_at(sums, at), words_at(biases[first], at))
+                    fours.append(scale(total))
+                halves.append(fours)
+            both = [
+                k.let("both", PLUS4(HOLD4(a, -(1 << 15), (1 << 15) - 1, 0), b))
+                for a, b in zip(*halves, strict=True)
+            ]
+            curve = tanh8(3) if g == CELL_GATE else LOGISTIC8
+            gates.append(k.let("gate", curve(k.let("at", PACK8(*both)))))
+        self._next(biases)
+        into, forget, change, out = gates
+        made = self.made
+        assert made is not None
+        old = k.let("before", halves_at(cells))
+        kept = self._product(forget, old, lambda v: AWAY_ALL4(v, 15))
+        added = self._product(into, change, lambda v: AWAY_ALL4(v, self.right))
+        state = k.let("state", HELD8(kept, added))
+        if self.clip is not None:
+            k.assign(state, HOLD8(state, const(0) - self.clip, self.clip))
+        k.store(cells, 0, state)
+        active = k.let("active", tanh8(made.bits)(state))
+        value = MORE8(self._product(out, active, self.hidden), self.zero)
+        k.store(y, 0, BYTE8(value))
+
+    def _product(self, a: Var, b: Var, scale: _Scale) -> Var:
+        """Scaled, held within int16."""
+        fours = (scale(products(a, b)) for products in (PRODUCTS_EVEN8, PRODUCTS_ODD8))
+        return self.k.let("product", PACK8(*fours))
+
+    def _scale(self, name: str, pair: Pair) -> _Scale:
+        """Of four words, rounded twice."""
+        k, (multiplier, shift) = self.k, pair
+        by, right = k.arg(f"{name}_by", multiplier), min(max(-shift, 0), 30)
+        if shift > 0:
+            left = k.arg(f"{name}_left", shift)
+            return lambda v: TWICE_UP_ALL4(LIFT4(v, ALL4(left)), by, 0)
+        if not right:
+            return lambda v: TWICE_UP_ALL4(v, by, 0)
+        down = k.arg(f"{name}_right", -right)
+        return lambda v: TWICE_ALL4(v, by, down)
+
+
+def fits(node: Node, graph: Graph) -> bool:
+    """Whether there are eight units, whose cells are one vector."""
+    return sizes(node, graph)[3] >= _EIGHT
