@@ -48,12 +48,41 @@ from pybuild.kernels.base.vectors import (
 from pybuild.kernels.recurrent.curves_mve import LOGISTIC8, tanh8
 from pybuild.kernels.recurrent.lstm import Lstm
 from pybuild.ops.recurrent import CELL_GATE, GATES, Pair, R, W, sizes
+from pybuild.records import dataclass
 
 _LANES = 16  # products of one instruction
 _EIGHT = 8  # units side by side
 # units of eight, as two fours of words are packed in turns
 _UNITS = (0, 2, 4, 6, 1, 3, 5, 7)
-_Scale = Callable[[Expr], Expr]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """How four words are scaled, rounded twice.
+
+    form  "left": they are shifted before; "right": their product is, by a number below
+          0; "": neither
+    """
+
+    form: str
+    by: Expr
+    shift: Expr
+
+    def given(self, name: str) -> dict[str, Expr]:
+        """What a part of the kernel must be given."""
+        return {f"{name}_by": self.by, f"{name}_shift": self.shift}
+
+    def inside(self, params: dict[str, Var], name: str) -> _Scale:
+        """The same in a part that was given that."""
+        shift = params.get(f"{name}_shift", self.shift)
+        return _Scale(self.form, params[f"{name}_by"], shift)
+
+    def of(self, v: Expr) -> Expr:
+        if self.form == "right":
+            return TWICE_ALL4(v, self.by, self.shift)
+        if self.form == "left":
+            v = LIFT4(v, ALL4(self.shift))
+        return TWICE_UP_ALL4(v, self.by, 0)
 
 
 class MveLstm(Lstm):
@@ -90,6 +119,7 @@ class MveLstm(Lstm):
         _, _, width, units = sizes(self.node, self.graph)
         self.seen = k.array("seen", INT32, GATES * _EIGHT)
         self.known = k.array("known", INT32, GATES * _EIGHT)
+        self.through = k.array("gates", INT16, GATES * _EIGHT)
         self.turns = {}
         for first, name, inputs in ((W, "seen", width), (R, "known", units)):
             whole = k.arg(f"{name}_turns", inputs // _LANES)
@@ -205,54 +235,85 @@ class MveLstm(Lstm):
         self.k.assign(w, offset(w, _LANES * GATES))
 
     def _cells(self, biases: dict[int, Var], cells: Expr, y: Expr) -> None:
-        k = self.k
-        gates = []
-        for g in range(GATES):
-            halves: list[list[Expr]] = []
-            for first, sums in ((W, self.seen), (R, self.known)):
-                scale = self.scales[first][g]
-                fours = []
-                for at in (_EIGHT * g, _EIGHT * g + 4):
-                    total = PLUS4(words_at(sums, at), words_at(biases[first], at))
-                    fours.append(scale(total))
-                halves.append(fours)
-            both = [
-                k.let("both", PLUS4(HOLD4(a, -(1 << 15), (1 << 15) - 1, 0), b))
-                for a, b in zip(*halves, strict=True)
-            ]
-            curve = tanh8(3) if g == CELL_GATE else LOGISTIC8
-            gates.append(k.let("gate", curve(k.let("at", PACK8(*both)))))
-        self._next(biases)
-        into, forget, change, out = gates
-        made = self.made
+        """The next states of eight units, and what goes out."""
+        k, made = self.k, self.made
         assert made is not None
-        old = k.let("before", halves_at(cells))
-        kept = self._product(forget, old, lambda v: AWAY_ALL4(v, 15))
-        added = self._product(into, change, lambda v: AWAY_ALL4(v, self.right))
-        state = k.let("state", HELD8(kept, added))
+        for g in range(GATES):
+            self._gate(g, biases)
+        self._next(biases)
+        given = {"right": self.right, "zero": self.zero}
         if self.clip is not None:
-            k.assign(state, HOLD8(state, const(0) - self.clip, self.clip))
-        k.store(cells, 0, state)
-        active = k.let("active", tanh8(made.bits)(state))
-        value = MORE8(self._product(out, active, self.hidden), self.zero)
-        k.store(y, 0, BYTE8(value))
+            given["clip"] = self.clip
+        with k.part(
+            f"lstm_state_{self.hidden.form}_{made.bits}{'_clip' * (made.clip > 0)}",
+            "the next cell states of eight units, and what goes out",
+            gates=self.through, cells=cells, y=y,
+            **given, **self.hidden.given("hidden"),
+        ) as params:  # fmt: skip
+            inner = {p.name: p for p in params}
+            into, forget, change, out = (
+                k.let("gate", halves_at(inner["gates"], _EIGHT * g))
+                for g in range(GATES)
+            )
+            old = k.let("before", halves_at(inner["cells"]))
+            kept = self._product(forget, old, lambda v: AWAY_ALL4(v, 15))
+            right = inner["right"]
+            added = self._product(into, change, lambda v: AWAY_ALL4(v, right))
+            state = k.let("state", HELD8(kept, added))
+            if "clip" in inner:
+                k.assign(state, HOLD8(state, const(0) - inner["clip"], inner["clip"]))
+            k.store(inner["cells"], 0, state)
+            active = k.let("active", tanh8(made.bits)(state))
+            scale = self.hidden.inside(inner, "hidden").of
+            value = MORE8(self._product(out, active, scale), inner["zero"])
+            k.store(inner["y"], 0, BYTE8(value))
 
-    def _product(self, a: Var, b: Var, scale: _Scale) -> Var:
+    def _gate(self, g: int, biases: dict[int, Var]) -> None:
+        """Of eight units, from their sums."""
+        k, at = self.k, _EIGHT * g
+        scales = [self.scales[first][g] for first in (W, R)]
+        forms = "_".join(scale.form for scale in scales)
+        with k.part(
+            f"lstm_{'cell' if g == CELL_GATE else 'gate'}_{forms}",
+            "one gate of eight units, from their sums",
+            seen=offset(self.seen, at), known=offset(self.known, at),
+            bias=offset(biases[W], at), known_bias=offset(biases[R], at),
+            gate=offset(self.through, at),
+            **scales[0].given("seen"), **scales[1].given("known"),
+        ) as params:  # fmt: skip
+            inner = {p.name: p for p in params}
+            fours = []
+            for half in (0, 4):
+                a, b = (
+                    scale.inside(inner, name).of(
+                        PLUS4(words_at(inner[name], half), words_at(inner[bias], half))
+                    )
+                    for scale, name, bias in zip(
+                        scales, ("seen", "known"), ("bias", "known_bias"), strict=True
+                    )
+                )
+                fours.append(k.let("both", PLUS4(_held(a), b)))
+            curve = tanh8(3) if g == CELL_GATE else LOGISTIC8
+            k.store(inner["gate"], 0, curve(k.let("at", PACK8(*fours))))
+
+    def _product(self, a: Var, b: Var, scale: Callable[[Expr], Expr]) -> Var:
         """Scaled, held within int16."""
         fours = (scale(products(a, b)) for products in (PRODUCTS_EVEN8, PRODUCTS_ODD8))
         return self.k.let("product", PACK8(*fours))
 
     def _scale(self, name: str, pair: Pair) -> _Scale:
-        """Of four words, rounded twice."""
         k, (multiplier, shift) = self.k, pair
         by, right = k.arg(f"{name}_by", multiplier), min(max(-shift, 0), 30)
         if shift > 0:
-            left = k.arg(f"{name}_left", shift)
-            return lambda v: TWICE_UP_ALL4(LIFT4(v, ALL4(left)), by, 0)
-        if not right:
-            return lambda v: TWICE_UP_ALL4(v, by, 0)
-        down = k.arg(f"{name}_right", -right)
-        return lambda v: TWICE_ALL4(v, by, down)
+            return _Scale("left", by, k.arg(f"{name}_left", shift))
+        if right:
+            return _Scale("right", by, k.arg(f"{name}_right", -right))
+        return _Scale("", by, const(0))
+
+
+def _held(v: Expr) -> Expr:
+    """Four words within int16."""
+    return HOLD4(v, -(1 << 15), (1 << 15) - 1, 0)
 
 
 def fits(node: Node, graph: Graph) -> bool:
