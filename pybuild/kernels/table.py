@@ -31,6 +31,7 @@ from pybuild.kernels.operators.lstm import lstm
 from pybuild.kernels.operators.matmul import matmul
 from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
+from pybuild.kernels.operators.svdf import svdf
 from pybuild.kernels.portable import (
     decide,
     dense4,
@@ -42,7 +43,6 @@ from pybuild.kernels.portable import (
     signal,
     softmax,
 )
-from pybuild.kernels.recurrent import svdf
 from pybuild.ops.hybrid import SUMS
 from pybuild.targets.target import TARGETS, Target
 
@@ -90,7 +90,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "softmax": softmax.softmax,
     "suppress": detect.suppress,
     "sub": eltwise.eltwise,
-    "svdf": svdf.svdf,
+    "svdf": svdf,
     "tanh": tables.unary,
     **dict.fromkeys(SUMS, sums),
     **decide.DECIDE,

@@ -32,12 +32,9 @@ from pybuild.kernels.base.vector_packs import (
     HOLD8,
     MORE8,
     PACK8,
-    TWICE_ALL4,
-    TWICE_UP_ALL4,
 )
-from pybuild.kernels.base.vector_rounds import HOLD4, LIFT4
+from pybuild.kernels.base.vector_rounds import HOLD4
 from pybuild.kernels.base.vectors import (
-    ALL4,
     DOT16,
     FIRST16,
     PLUS4,
@@ -47,42 +44,13 @@ from pybuild.kernels.base.vectors import (
 )
 from pybuild.kernels.recurrent.curves_mve import LOGISTIC8, tanh8
 from pybuild.kernels.recurrent.lstm import Lstm
-from pybuild.ops.recurrent import CELL_GATE, GATES, Pair, R, W, sizes
-from pybuild.records import dataclass
+from pybuild.kernels.recurrent.scale4 import scale4
+from pybuild.ops.recurrent import CELL_GATE, GATES, R, W, sizes
 
 _LANES = 16  # products of one instruction
 _EIGHT = 8  # units side by side
 # units of eight, as two fours of words are packed in turns
 _UNITS = (0, 2, 4, 6, 1, 3, 5, 7)
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """How four words are scaled, rounded twice.
-
-    form  "left": they are shifted before; "right": their product is, by a number below
-          0; "": neither
-    """
-
-    form: str
-    by: Expr
-    shift: Expr
-
-    def given(self, name: str) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
-        return {f"{name}_by": self.by, f"{name}_shift": self.shift}
-
-    def inside(self, params: dict[str, Var], name: str) -> _Scale:
-        """The same in a part that was given that."""
-        shift = params.get(f"{name}_shift", self.shift)
-        return _Scale(self.form, params[f"{name}_by"], shift)
-
-    def of(self, v: Expr) -> Expr:
-        if self.form == "right":
-            return TWICE_ALL4(v, self.by, self.shift)
-        if self.form == "left":
-            v = LIFT4(v, ALL4(self.shift))
-        return TWICE_UP_ALL4(v, self.by, 0)
 
 
 class MveLstm(Lstm):
@@ -128,10 +96,10 @@ class MveLstm(Lstm):
             super().begin()
             return
         self.scales = {
-            first: [self._scale(f"{name}_{g}", pair) for g, pair in enumerate(pairs)]
+            first: [scale4(k, f"{name}_{g}", pair) for g, pair in enumerate(pairs)]
             for name, first, pairs in (("seen", W, made.seen), ("known", R, made.known))
         }
-        self.hidden = self._scale("hidden", made.hidden)
+        self.hidden = scale4(k, "hidden", made.hidden)
         self.zero = k.arg("zero", made.zero)
         self.right = k.arg("right", made.bits + 15)
         self.clip = k.arg("clip", made.clip) if made.clip > 0 else None
@@ -300,15 +268,6 @@ class MveLstm(Lstm):
         """Scaled, held within int16."""
         fours = (scale(products(a, b)) for products in (PRODUCTS_EVEN8, PRODUCTS_ODD8))
         return self.k.let("product", PACK8(*fours))
-
-    def _scale(self, name: str, pair: Pair) -> _Scale:
-        k, (multiplier, shift) = self.k, pair
-        by, right = k.arg(f"{name}_by", multiplier), min(max(-shift, 0), 30)
-        if shift > 0:
-            return _Scale("left", by, k.arg(f"{name}_left", shift))
-        if right:
-            return _Scale("right", by, k.arg(f"{name}_right", -right))
-        return _Scale("", by, const(0))
 
 
 def _held(v: Expr) -> Expr:
