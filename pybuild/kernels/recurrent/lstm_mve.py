@@ -87,7 +87,6 @@ class MveLstm(Lstm):
         _, _, width, units = sizes(self.node, self.graph)
         self.seen = k.array("seen", INT32, GATES * _EIGHT)
         self.known = k.array("known", INT32, GATES * _EIGHT)
-        self.through = k.array("gates", INT16, GATES * _EIGHT)
         self.turns = {}
         for first, name, inputs in ((W, "seen", width), (R, "known", units)):
             whole = k.arg(f"{name}_turns", inputs // _LANES)
@@ -95,6 +94,7 @@ class MveLstm(Lstm):
         if made.tables:
             super().begin()
             return
+        self.through = k.array("gates", INT16, GATES * _EIGHT)
         self.scales = {
             first: [scale4(k, f"{name}_{g}", pair) for g, pair in enumerate(pairs)]
             for name, first, pairs in (("seen", W, made.seen), ("known", R, made.known))
