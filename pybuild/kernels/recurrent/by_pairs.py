@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.ir.loop import Expr, Var, const, load, offset, wide
@@ -17,6 +18,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, MULHI_ADD_ROUND, ODD_BYTES
 from pybuild.ops.recurrent import Pair
 
+Words = npt.NDArray[np.int32]
 FOUR = 4  # rows that are summed together, and values of a word
 _ORDER = (0, 2, 1, 3)
 # of a word of weights, beside the sum of the lower row
@@ -34,7 +36,7 @@ def fits(rows: Sequence[Array]) -> bool:
     if rows[0].shape[1] < FOUR:
         return False
     for a, b in zip(rows[0::2], rows[1::2], strict=True):
-        words = 256 * a.astype(np.int32) + b
+        words = 256 * a.astype(np.int32) + b.astype(np.int32)
         sums = np.abs(a.astype(np.int64)).sum(1)
         if words.min() < -(1 << 15) or 128 * int(sums.max()) >= _MOST:
             return False
@@ -50,7 +52,7 @@ def packed(rows: Sequence[Array]) -> Array:
     return np.asarray(words.astype(np.int32))
 
 
-def _in_turns(pair: Array) -> Array:
+def _in_turns(pair: Words) -> Words:
     """[n][turns][4]: of the last turn, which begins earlier, zeros for what was in the
     one before; in the order in which bytes of a word are taken apart."""
     count, inputs = pair.shape

@@ -213,12 +213,12 @@ class MveSvdf(Steps):
         with k.loop("f", many, 0, _FOUR) as f:
             four = [k.let(f"sum{i}", 0) for i in range(_FOUR)]
             if width >= _LANES:
-                with k.loop("i", whole, 0, _LANES, rolled=True) as i:
-                    self._turn(four, k.let("values", bytes_at(row, i)), w)
+                with k.loop("i", whole, 0, _LANES, rolled=True) as at:
+                    self._turn(four, k.let("values", bytes_at(row, at)), w)
             if tail is not None:
                 self._turn(four, tail, w)
-            for i, total in enumerate(four):
-                k.store(self.sums, i, total)
+            for i, one in enumerate(four):
+                k.store(self.sums, i, one)
             first = self.first_of(f, many, units * rank)
             total = words_at(self.sums, 0)
             if self.zeros_of is not None:
@@ -241,18 +241,18 @@ class MveSvdf(Steps):
         with k.loop("unit", many, 0, _FOUR) as unit:
             first = self.first_of(unit, many, units)
             for i in range(_FOUR):
-                total = k.let("total", i64(load(self.first, first + i)))
+                long = k.let("total", i64(load(self.first, first + i)))
                 a = k.let("kept", offset(here, (first + i) * taps))
                 w = k.let("weights", offset(self.time, (first + i) * taps))
                 if count >= 8:
                     with k.loop("m", whole, 0, 8, rolled=True) as m:
-                        dot = LONG_DOT8(total, halves_at(a, m), halves_at(w, m))
-                        k.assign(total, dot)
+                        dot = LONG_DOT8(long, halves_at(a, m), halves_at(w, m))
+                        k.assign(long, dot)
                 if count % 8:
                     with k.loop("m", taps, whole) as m:
                         product = i32(load(a, m)) * i32(load(w, m))
-                        k.assign(total, total + i64(product))
-                k.store(self.sums, i, i32(total))
+                        k.assign(long, long + i64(product))
+                k.store(self.sums, i, i32(long))
             ended = self.made_by.of(words_at(self.sums, 0))
             low, high = (n - self.y_zero for n in (const(-128), const(127)))
             value = HOLD4(ended, low, high, self.y_zero)
