@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array
+from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import Expr, Var, const, load, offset, wide
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, MULHI_ADD_ROUND, ODD_BYTES
@@ -28,6 +29,11 @@ _MOST = 1 << 23
 def turns(inputs: int) -> int:
     """Words of values."""
     return -(-inputs // FOUR)
+
+
+def is_known(node: Node, graph: Graph) -> bool:
+    """Whether no user replaces a weight: how sums are scaled depends on their reach."""
+    return not any(name in graph.parameters for name in node.inputs)
 
 
 def fits(rows: Sequence[Array]) -> bool:

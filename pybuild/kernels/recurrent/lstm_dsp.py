@@ -17,8 +17,8 @@ from pybuild.ops.recurrent import GATES, Pair, R, W, sizes
 
 
 def fits(node: Node, graph: Graph) -> bool:
-    """Whether the weights of the gates fit pairs."""
-    return all(
+    """Whether the weights of the gates are known and fit pairs."""
+    return by_pairs.is_known(node, graph) and all(
         by_pairs.fits([constant(node, graph, first + g) for g in range(GATES)])
         for first in (W, R)
     )

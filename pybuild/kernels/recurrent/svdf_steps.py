@@ -54,8 +54,9 @@ def fits(node: Node, graph: Graph) -> bool:
 
 
 def fits_pairs(node: Node, graph: Graph) -> bool:
-    """The same, and weights of four filters fit pairs."""
-    return fits(node, graph) and by_pairs.fits(_fours(node, graph))
+    """The same, and weights of four filters are known and fit pairs."""
+    known = by_pairs.is_known(node, graph) and fits(node, graph)
+    return known and by_pairs.fits(_fours(node, graph))
 
 
 def _fours(node: Node, graph: Graph) -> list[np.ndarray]:
