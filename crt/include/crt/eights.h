@@ -1,7 +1,8 @@
 /* crt/eights.h: eight int16 in fixed point, as the curves of kernels for
  * Cortex-M55 need them; with Helium (MVE) few instructions, elsewhere a loop.
  * Knows no model.
- * MISRA 10.1, in this file: shifts of signed numbers are arithmetic */
+ * MISRA 10.1, 20.7, in this file: shifts of signed numbers are arithmetic; an
+ * instruction is a whole expression */
 #ifndef CRT_EIGHTS_H
 #define CRT_EIGHTS_H
 
