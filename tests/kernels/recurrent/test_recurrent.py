@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from pybuild.boards.device import run_recorded
 from pybuild.dtype import Array
 from pybuild.frontends.tflite import load
 from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.recurrent import lstm_dsp
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret, operator_of
@@ -116,3 +118,17 @@ def test_on_a_core(core: str, emit: str) -> None:
         wanted = interpret(library.plan.graph, arrays)
         for name in node.outputs[:1]:
             np.testing.assert_array_equal(found[name], wanted[name], f"{code} {sizes}")
+
+
+@pytest.mark.parametrize(("core", "end"), [("cortex-m4", ""), ("cortex-m55", "_mve")])
+def test_weights_that_users_replace(core: str, end: str) -> None:
+    """Pairs are for weights that are known: -128 beside a number below 0 has no half."""
+    node, graph = layer(LSTM, (1, 35, 17), "litert")
+    known = {n: n for n in node.inputs if n in graph.constants}
+    late = replace(graph, parameters=known)
+    names = [c.func.name for c in candidates(node, late, TARGETS[core]) if c.func]
+    assert names == [*dict.fromkeys(("lstm_s8", f"lstm_s8{end}"))]
+    least = {n: np.full_like(graph.constants[n], -128) for n in node.inputs[3:11]}
+    wide = replace(graph, constants={**graph.constants, **least})
+    assert not lstm_dsp.fits(node, wide)
+    assert lstm_dsp.fits(node, graph)
