@@ -217,6 +217,44 @@ CRT_INLINE crt_int32x4 crt_away_all4(crt_int32x4 v, int32_t n)
 #endif
 }
 
+/* In each lane: a curve d steps of 2^-n from its middle, between points from
+ * there on; behind the last of 256 it is top. Of n 8 tanh, of n 9 logistic. */
+CRT_INLINE crt_int32x4 crt_between4(const uint16_t *points, crt_int32x4 d,
+                                    int32_t n, int32_t top)
+{
+    int32_t half = n < 9 ? 1 << 23 : 0, most = n < 9 ? 1 << 23 : 1 << 25;
+    int32_t end = n < 9 ? n : n + 1;
+#if defined(__ARM_FEATURE_MVE)
+    crt_int32x4 size = vabsq_s32(d), cell = vshlq_r_s32(size, -n);
+    uint32x4_t at = vreinterpretq_u32_s32(vminq_s32(cell, vdupq_n_s32(254)));
+    crt_int32x4 first, rise;
+    first = vreinterpretq_s32_u32(vldrhq_gather_shifted_offset_u32(points, at));
+    rise = vreinterpretq_s32_u32(
+        vldrhq_gather_shifted_offset_u32(points + 1, at));
+    rise = vsubq_s32(rise, first);
+    size = vandq_s32(size, vdupq_n_s32((1 << n) - 1));
+    first = vaddq_s32(vshlq_r_s32(first, n), vmulq_s32(size, rise));
+    first = vpselq_s32(vdupq_n_s32(top << n), first,
+                       vcmpgtq_n_s32(cell, 254));
+    rise = vsubq_s32(vdupq_n_s32(most - 1), first);
+    first = vsubq_s32(first, vdupq_n_s32(half));
+    first = vpselq_s32(rise, first, vcmpltq_n_s32(d, 0));
+    return vrshlq_n_s32(first, -end);
+#else
+    for (int i = 0; i < 4; i++) {
+        int32_t size = d.lane[i] < 0 ? -d.lane[i] : d.lane[i];
+        int32_t cell = size >> n, at = crt_min_int32(cell, 254);
+        int32_t rise = (int32_t)points[at + 1] - (int32_t)points[at];
+        int32_t t = (int32_t)points[at] * (1 << n);
+        t += (size & ((1 << n) - 1)) * rise;
+        t = cell < 255 ? t : top * (1 << n);
+        t = d.lane[i] < 0 ? most - 1 - t : t - half;
+        d.lane[i] = (t + (1 << (end - 1))) >> end;
+    }
+    return d;
+#endif
+}
+
 CRT_C_BODIES_END
 
 #endif

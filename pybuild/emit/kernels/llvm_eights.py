@@ -41,6 +41,60 @@ _TWO = f"{_KIND} %x, {_KIND} %y"
 _PRODUCT = "llvm.arm.mve.vmull.int.v4i32.v8i16"
 _SHIFT = "llvm.arm.mve.vshl.scalar.v8i16"
 
+_WORD = "<4 x i32>"
+_GATHER = (
+    f"call {_WORD} @llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32(ptr %{{}},\n"
+    f"    {_WORD} %at, i32 16, i32 1, i32 1)"
+)
+
+
+def _words(n: str, name: str) -> str:
+    """Lines that have a number in each lane of four."""
+    return f"""\
+  %{name}1 = insertelement {_WORD} poison, i32 {n}, i32 0
+  %{name} = shufflevector {_WORD} %{name}1, {_WORD} poison, {_WORD} zeroinitializer"""
+
+
+_BETWEEN = f"""
+define internal {_WORD} @crt_between4(ptr %p, {_WORD} %d, i32 %n, i32 %top)
+    alwaysinline nounwind {{
+  %is8 = icmp slt i32 %n, 9
+  %h = select i1 %is8, i32 8388608, i32 0
+  %m = select i1 %is8, i32 8388607, i32 33554431
+  %n1 = add i32 %n, 1
+  %e = select i1 %is8, i32 %n, i32 %n1
+  %ne = sub i32 0, %e
+  %one = shl i32 1, %n
+  %ones = sub i32 %one, 1
+  %tops = shl i32 %top, %n
+{_words("%h", "half")}
+{_words("%m", "most")}
+{_words("%n", "bits")}
+{_words("%ones", "mask")}
+{_words("%tops", "last")}
+  %neg = sub {_WORD} zeroinitializer, %d
+  %size = call {_WORD} @llvm.smax.v4i32({_WORD} %d, {_WORD} %neg)
+  %cell = ashr {_WORD} %size, %bits
+  %at = call {_WORD} @llvm.smin.v4i32({_WORD} %cell, {_WORD} splat (i32 254))
+  %first = {_GATHER.format("p")}
+  %q = getelementptr i16, ptr %p, i32 1
+  %after = {_GATHER.format("q")}
+  %rise = sub {_WORD} %after, %first
+  %rest = and {_WORD} %size, %mask
+  %more = mul {_WORD} %rest, %rise
+  %whole = shl {_WORD} %first, %bits
+  %sum = add {_WORD} %whole, %more
+  %beyond = icmp sgt {_WORD} %cell, splat (i32 254)
+  %t = select <4 x i1> %beyond, {_WORD} %last, {_WORD} %sum
+  %below = sub {_WORD} %most, %t
+  %above = sub {_WORD} %t, %half
+  %is = icmp slt {_WORD} %d, zeroinitializer
+  %made = select <4 x i1> %is, {_WORD} %below, {_WORD} %above
+  %r = call {_WORD} @llvm.arm.mve.vshl.scalar.v4i32({_WORD} %made, i32 %ne, i32 0,
+    i32 1, i32 0)
+  ret {_WORD} %r
+}}"""
+
 EIGHTS = "".join((
     f"\ndeclare {_KIND} @{_HIGH}({_KIND}, {_KIND})",
     f"\ndeclare {_KIND} @llvm.arm.mve.vrhadd.v8i16({_KIND}, {_KIND}, i32)",
@@ -130,4 +184,5 @@ EIGHTS = "".join((
     i32 1, i32 0)""",
         "<4 x i32>",
     ),
+    _BETWEEN,
 ))  # fmt: skip

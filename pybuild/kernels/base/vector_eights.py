@@ -9,14 +9,17 @@ from collections.abc import Callable
 from pybuild.ir.loop import (
     INT16,
     INT32,
+    UINT16,
     Expr,
     Intrin,
     Lane,
     Lanes,
+    PointerType,
     Var,
     cast,
     const,
     i32,
+    load,
     maximum,
     minimum,
     select,
@@ -114,6 +117,30 @@ def _away(v: Expr) -> Expr:
 # in each lane: v / 2^n, n from 1, ties away from zero
 AWAY_ALL4 = _intrin(
     "crt_away_all4", (_V, _N), Lanes(tuple(_away(Lane(_V, i)) for i in range(4)))
+)
+_POINTS = Var("points", PointerType(UINT16))
+_D, _TOP = Var("d", WORDS), Var("top", INT32)
+
+
+def _between(d: Expr) -> Expr:
+    size = maximum(d, const(0) - d)
+    cell = size >> _N
+    at = minimum(cell, 254)
+    first, after = (i32(load(_POINTS, at + i)) for i in (0, 1))
+    found = first * (const(1) << _N) + (size & ((const(1) << _N) - 1)) * (after - first)
+    t = select(cell < 255, found, _TOP * (const(1) << _N))
+    end = _N + select(_N < 9, const(0), const(1))
+    top = select(_N < 9, const(1 << 23), const(1 << 25))
+    whole = select(d < 0, top - 1 - t, t - select(_N < 9, const(1 << 23), const(0)))
+    return (whole + (const(1) << (end - 1))) >> end
+
+
+# in each lane: what a curve is, d steps of 2^-n from its middle, between points from
+# there on; behind the last one top; of n 8 tanh, of n 9 logistic, in Q0.15
+BETWEEN4 = _intrin(
+    "crt_between4",
+    (_POINTS, _D, _N, _TOP),
+    Lanes(tuple(_between(Lane(_D, i)) for i in range(4))),
 )
 # by which a kernel is seen to need HEADER
 NAMES = frozenset(v.name for v in list(vars().values()) if isinstance(v, Intrin))

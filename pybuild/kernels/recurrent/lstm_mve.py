@@ -18,11 +18,12 @@ from pybuild.ir.loop import (
     Var,
     const,
     load,
-    minimum,
     offset,
 )
 from pybuild.kernels.base.vector_eights import (
+    ALL8,
     AWAY_ALL4,
+    BETWEEN4,
     HELD8,
     PRODUCTS_EVEN8,
     PRODUCTS_ODD8,
@@ -32,9 +33,11 @@ from pybuild.kernels.base.vector_packs import (
     HOLD8,
     MORE8,
     PACK8,
+    RIGHT4,
 )
 from pybuild.kernels.base.vector_rounds import HOLD4
 from pybuild.kernels.base.vectors import (
+    ADD4,
     DOT16,
     FIRST16,
     PLUS4,
@@ -42,13 +45,15 @@ from pybuild.kernels.base.vectors import (
     halves_at,
     words_at,
 )
+from pybuild.kernels.portable.act16 import curve_points
 from pybuild.kernels.recurrent.curves_mve import LOGISTIC8, tanh8
 from pybuild.kernels.recurrent.lstm import Lstm
 from pybuild.kernels.recurrent.scale4 import scale4
-from pybuild.ops.recurrent import CELL_GATE, GATES, R, W, sizes
+from pybuild.ops.recurrent import CELL_GATE, GATES, SIGMOID, R, W, sizes
 
 _LANES = 16  # products of one instruction
 _EIGHT = 8  # units side by side
+_Scaled = Callable[[Expr], Expr]
 # units of eight, as two fours of words are packed in turns
 _UNITS = (0, 2, 4, 6, 1, 3, 5, 7)
 
@@ -91,9 +96,13 @@ class MveLstm(Lstm):
         for first, name, inputs in ((W, "seen", width), (R, "known", units)):
             whole = k.arg(f"{name}_turns", inputs // _LANES)
             self.turns[first] = whole, k.arg(f"{name}_rest", inputs % _LANES)
+        self.given: dict[str, Expr] = {}
         if made.tables:
-            super().begin()
-            return
+            self.given["points"] = self.rows.table("points", curve_points().array)
+            self.kept = scale4(k, "kept", made.kept)
+            self.added = scale4(k, "added", made.added)
+        else:
+            self.right = k.arg("right", made.bits + 15)
         self.through = k.array("gates", INT16, GATES * _EIGHT)
         self.scales = {
             first: [scale4(k, f"{name}_{g}", pair) for g, pair in enumerate(pairs)]
@@ -101,7 +110,6 @@ class MveLstm(Lstm):
         }
         self.hidden = scale4(k, "hidden", made.hidden)
         self.zero = k.arg("zero", made.zero)
-        self.right = k.arg("right", made.bits + 15)
         self.clip = k.arg("clip", made.clip) if made.clip > 0 else None
         self.left = units % _EIGHT
         if self.left:
@@ -121,10 +129,7 @@ class MveLstm(Lstm):
         with k.loop("j", many, 0, _EIGHT) as j:
             for first, source, sums in ((W, now, self.seen), (R, before, self.known)):
                 self._dots(first, source, places[first], sums)
-            if self.made is not None and self.made.tables:
-                self._one_by_one(j, many, biases, cell, to)
-            else:
-                self._side_by_side(j, many, biases, cell, to)
+            self._side_by_side(j, many, biases, cell, to)
 
     def _side_by_side(
         self, j: Expr, many: Expr, biases: dict[int, Var], cell: Expr, to: Expr
@@ -145,23 +150,6 @@ class MveLstm(Lstm):
         with k.when(count < _EIGHT), k.loop("i", count) as i:
             k.store(offset(cell, j), i, load(self.few_cells, i))
             k.store(offset(to, j), i, load(self.few, i))
-
-    def _one_by_one(
-        self, j: Expr, many: Expr, biases: dict[int, Var], cell: Expr, to: Expr
-    ) -> None:
-        """The cells of eight units that have sums."""
-        k = self.k
-        with k.loop("i", minimum(many - j, _EIGHT)) as i:
-            place = k.let("place", (i & 1) * 4 + (i >> 1))
-            seen, known = (
-                [
-                    k.let("total", load(sums, at) + load(biases[first], at))
-                    for at in (place + _EIGHT * g for g in range(GATES))
-                ]
-                for first, sums in ((W, self.seen), (R, self.known))
-            )
-            self.one(j + i, seen, known, cell, to)
-        self._next(biases)
 
     def _next(self, biases: dict[int, Var]) -> None:
         """The next eight units' first numbers."""
@@ -209,11 +197,16 @@ class MveLstm(Lstm):
         for g in range(GATES):
             self._gate(g, biases)
         self._next(biases)
-        given = {"right": self.right, "zero": self.zero}
+        given = {**self.given, "zero": self.zero}
+        if made.tables:
+            given |= self.kept.given("kept") | self.added.given("added")
+        else:
+            given["right"] = self.right
         if self.clip is not None:
             given["clip"] = self.clip
         with k.part(
-            f"lstm_state_{self.hidden.form}_{made.bits}{'_clip' * (made.clip > 0)}",
+            f"lstm_state{'_table' * made.tables}_{self.hidden.form}_{made.bits}"
+            f"{'_clip' * (made.clip > 0)}",
             "the next cell states of eight units, and what goes out",
             gates=self.through, cells=cells, y=y,
             **given, **self.hidden.given("hidden"),
@@ -224,47 +217,85 @@ class MveLstm(Lstm):
                 for g in range(GATES)
             )
             old = k.let("before", halves_at(inner["cells"]))
-            kept = self._product(forget, old, lambda v: AWAY_ALL4(v, 15))
-            right = inner["right"]
-            added = self._product(into, change, lambda v: AWAY_ALL4(v, right))
+            keep, add = self._sides(inner)
+            kept, added = (
+                self._product(forget, old, keep),
+                self._product(into, change, add),
+            )
             state = k.let("state", HELD8(kept, added))
             if "clip" in inner:
                 k.assign(state, HOLD8(state, const(0) - inner["clip"], inner["clip"]))
             k.store(inner["cells"], 0, state)
-            active = k.let("active", tanh8(made.bits)(state))
+            active = self._curve(inner, made.bits)(state)
             scale = self.hidden.inside(inner, "hidden").of
             value = MORE8(self._product(out, active, scale), inner["zero"])
             k.store(inner["y"], 0, BYTE8(value))
 
+    def _sides(self, inner: dict[str, Var]) -> tuple[_Scaled, _Scaled]:
+        """How what is kept of a state is scaled, and what is added."""
+        if self.made is not None and self.made.tables:
+            kept, added = (
+                self.kept.inside(inner, "kept"),
+                self.added.inside(inner, "added"),
+            )
+            return kept.of, added.of
+        right = inner["right"]
+        return lambda v: AWAY_ALL4(v, 15), lambda v: AWAY_ALL4(v, right)
+
+    def _curve(self, inner: dict[str, Var], bits: int) -> Callable[[Var], Var]:
+        """tanh of numbers with so many bits before the point; -1: logistic."""
+        k, made = self.k, self.made
+        assert made is not None
+        if not made.tables:
+            by_steps = LOGISTIC8 if bits < 0 else tanh8(bits)
+            return lambda x: k.let("curve", by_steps(x))
+        before = SIGMOID if bits < 0 else made.tanh(bits)
+
+        def curve(x: Var) -> Var:
+            fours = []
+            for products in (PRODUCTS_EVEN8, PRODUCTS_ODD8):
+                d: Expr = products(x, ALL8(before.multiplier))
+                if before.shift:
+                    d = RIGHT4(ADD4(d, 1 << (before.shift - 1)), before.shift)
+                fours.append(BETWEEN4(inner["points"], d, before.bits, before.top))
+            return k.let("curve", PACK8(*fours))
+
+        return curve
+
     def _gate(self, g: int, biases: dict[int, Var]) -> None:
         """Of eight units, from their sums."""
-        k, at = self.k, _EIGHT * g
+        k, at, made = self.k, _EIGHT * g, self.made
+        assert made is not None
         scales = [self.scales[first][g] for first in (W, R)]
         forms = "_".join(scale.form for scale in scales)
+        kind = "cell" if g == CELL_GATE else "gate"
         with k.part(
-            f"lstm_{'cell' if g == CELL_GATE else 'gate'}_{forms}",
+            f"lstm_{kind}{'_table' * made.tables}_{forms}",
             "one gate of eight units, from their sums",
             seen=offset(self.seen, at), known=offset(self.known, at),
             bias=offset(biases[W], at), known_bias=offset(biases[R], at),
-            gate=offset(self.through, at),
+            gate=offset(self.through, at), **self.given,
             **scales[0].given("seen"), **scales[1].given("known"),
         ) as params:  # fmt: skip
             inner = {p.name: p for p in params}
-            fours = []
-            for half in (0, 4):
-                a, b = (
-                    scale.inside(inner, name).of(
-                        PLUS4(words_at(inner[name], half), words_at(inner[bias], half))
-                    )
-                    for scale, name, bias in zip(
-                        scales, ("seen", "known"), ("bias", "known_bias"), strict=True
-                    )
+            fours: list[list[Expr]] = []
+            for scale, name, bias in zip(
+                scales, ("seen", "known"), ("bias", "known_bias"), strict=True
+            ):
+                inside = scale.inside(inner, name)
+                totals = (
+                    PLUS4(words_at(inner[name], half), words_at(inner[bias], half))
+                    for half in (0, 4)
                 )
-                fours.append(k.let("both", PLUS4(_held(a), b)))
-            curve = tanh8(3) if g == CELL_GATE else LOGISTIC8
-            k.store(inner["gate"], 0, curve(k.let("at", PACK8(*fours))))
+                fours.append([inside.of(total) for total in totals])
+            if made.tables:
+                both = HELD8(PACK8(*fours[0]), PACK8(*fours[1]))
+            else:
+                both = PACK8(*(PLUS4(_held(a), b) for a, b in zip(*fours, strict=True)))
+            curve = self._curve(inner, 3 if g == CELL_GATE else -1)
+            k.store(inner["gate"], 0, curve(k.let("at", both)))
 
-    def _product(self, a: Var, b: Var, scale: Callable[[Expr], Expr]) -> Var:
+    def _product(self, a: Var, b: Var, scale: _Scaled) -> Var:
         """Scaled, held within int16."""
         fours = (scale(products(a, b)) for products in (PRODUCTS_EVEN8, PRODUCTS_ODD8))
         return self.k.let("product", PACK8(*fours))

@@ -122,7 +122,7 @@ def test_on_a_core(core: str, emit: str) -> None:
 
 @pytest.mark.parametrize(("core", "end"), [("cortex-m4", ""), ("cortex-m55", "_mve")])
 def test_weights_that_users_replace(core: str, end: str) -> None:
-    """Pairs are for weights that are known: -128 beside a number below 0 has no half."""
+    """Pairs are for known weights: -128 beside a number below 0 has no half."""
     node, graph = layer(LSTM, (1, 35, 17), "litert")
     known = {n: n for n in node.inputs if n in graph.constants}
     late = replace(graph, parameters=known)
