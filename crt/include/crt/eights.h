@@ -26,11 +26,7 @@ CRT_INLINE crt_int16x8 crt_all8(int32_t n)
 #if defined(__ARM_FEATURE_MVE)
     return vdupq_n_s16((int16_t)n);
 #else
-    crt_int16x8 x;
-    for (int i = 0; i < 8; i++) {
-        x.lane[i] = (int16_t)n;
-    }
-    return x;
+    return crt_lanes8(n, n, n, n, n, n, n, n);
 #endif
 }
 
@@ -97,8 +93,7 @@ CRT_INLINE crt_int16x8 crt_below8(crt_int16x8 x)
 #endif
 }
 
-/* In each lane: the 13 - n low bits of x, n more bits behind them, less 2^12.
- */
+/* In each lane: the 13 - n low bits of x, n bits behind them, less 2^12. */
 CRT_INLINE crt_int16x8 crt_near8(crt_int16x8 x, int32_t n)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -182,10 +177,8 @@ CRT_INLINE crt_int32x4 crt_products_even8(crt_int16x8 x, crt_int16x8 y)
 #if defined(__ARM_FEATURE_MVE)
     return vmullbq_int_s16(x, y);
 #else
-    crt_int32x4 v;
-    for (int i = 0; i < 4; i++) {
-        v.lane[i] = x.lane[2 * i] * y.lane[2 * i];
-    }
+    const int16_t *a = x.lane, *b = y.lane;
+    crt_int32x4 v = {{a[0] * b[0], a[2] * b[2], a[4] * b[4], a[6] * b[6]}};
     return v;
 #endif
 }
@@ -195,10 +188,8 @@ CRT_INLINE crt_int32x4 crt_products_odd8(crt_int16x8 x, crt_int16x8 y)
 #if defined(__ARM_FEATURE_MVE)
     return vmulltq_int_s16(x, y);
 #else
-    crt_int32x4 v;
-    for (int i = 0; i < 4; i++) {
-        v.lane[i] = x.lane[2 * i + 1] * y.lane[2 * i + 1];
-    }
+    const int16_t *a = x.lane, *b = y.lane;
+    crt_int32x4 v = {{a[1] * b[1], a[3] * b[3], a[5] * b[5], a[7] * b[7]}};
     return v;
 #endif
 }
@@ -227,15 +218,13 @@ CRT_INLINE crt_int32x4 crt_between4(const uint16_t *points, crt_int32x4 d,
 #if defined(__ARM_FEATURE_MVE)
     crt_int32x4 size = vabsq_s32(d), cell = vshlq_r_s32(size, -n);
     uint32x4_t at = vreinterpretq_u32_s32(vminq_s32(cell, vdupq_n_s32(254)));
-    crt_int32x4 first, rise;
-    first = vreinterpretq_s32_u32(vldrhq_gather_shifted_offset_u32(points, at));
-    rise = vreinterpretq_s32_u32(
-        vldrhq_gather_shifted_offset_u32(points + 1, at));
-    rise = vsubq_s32(rise, first);
+    uint32x4_t one = vldrhq_gather_shifted_offset_u32(points, at);
+    uint32x4_t next = vldrhq_gather_shifted_offset_u32(points + 1, at);
+    crt_int32x4 first = vreinterpretq_s32_u32(one);
+    crt_int32x4 rise = vreinterpretq_s32_u32(vsubq_u32(next, one));
     size = vandq_s32(size, vdupq_n_s32((1 << n) - 1));
     first = vaddq_s32(vshlq_r_s32(first, n), vmulq_s32(size, rise));
-    first = vpselq_s32(vdupq_n_s32(top << n), first,
-                       vcmpgtq_n_s32(cell, 254));
+    first = vdupq_m_n_s32(first, top << n, vcmpgtq_n_s32(cell, 254));
     rise = vsubq_s32(vdupq_n_s32(most - 1), first);
     first = vsubq_s32(first, vdupq_n_s32(half));
     first = vpselq_s32(rise, first, vcmpltq_n_s32(d, 0));
