@@ -1,7 +1,7 @@
 """logistic and tanh of int16 as Loop IR: the twin of ops/fixed_point/curves16.py.
 
 Where a step of it cannot leave int16 it is not held there, and what is written is less
-than what is meant: tests/kernels/math/test_curves16.py has all 65,536 values.
+than what is meant: tests/kernels/recurrent/test_curves.py has all 65,536 numbers.
 """
 
 from __future__ import annotations
