@@ -28,20 +28,20 @@ from pybuild.kernels.operators import (
 )
 from pybuild.kernels.operators import mean as reduce
 from pybuild.kernels.operators.hybrid import sums
+from pybuild.kernels.operators.lstm import lstm
 from pybuild.kernels.operators.matmul import matmul
 from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
+from pybuild.kernels.operators.svdf import svdf
 from pybuild.kernels.portable import (
     decide,
     dense4,
     halving_fft,
     image,
     norm,
-    recurrent,
     shape,
     signal,
     softmax,
-    svdf,
 )
 from pybuild.ops.hybrid import SUMS
 from pybuild.targets.target import TARGETS, Target
@@ -67,7 +67,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "leaky_relu": tables.unary,
     "logistic": tables.unary,
     "lookup": tables.lookup,
-    "lstm": recurrent.lstm,
+    "lstm": lstm,
     "map": map.element_map,
     "matmul": matmul,
     "max_pool2d": pool.pool,
@@ -90,7 +90,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "softmax": softmax.softmax,
     "suppress": detect.suppress,
     "sub": eltwise.eltwise,
-    "svdf": svdf.svdf,
+    "svdf": svdf,
     "tanh": tables.unary,
     **dict.fromkeys(SUMS, sums),
     **decide.DECIDE,

@@ -42,7 +42,13 @@ from pybuild.emit.tables.tables import (
 )
 from pybuild.ir.loop import Func, Intrin, const
 from pybuild.ir.loop_verify import has_halves, has_vectors, has_words, intrins
-from pybuild.kernels.base import pairs, reals, vector_packs, wide_vectors
+from pybuild.kernels.base import (
+    pairs,
+    reals,
+    vector_eights,
+    vector_packs,
+    wide_vectors,
+)
 from pybuild.kernels.base.external import External
 from pybuild.kernels.base.vector_rounds import HEADER, NAMES
 
@@ -99,7 +105,7 @@ def _vectors(funcs: Kernels) -> list[str]:
     found = [f'#include "{own.HEADER}"' for own in (pairs, reals) if called & own.NAMES]
     if not any(has_vectors(func) for func, _ in funcs):
         return found
-    for own in (vector_packs, wide_vectors):
+    for own in (vector_eights, vector_packs, wide_vectors):
         if called & own.NAMES:
             return [*found, f'#include "{own.HEADER}"']
     if any(has_halves(func) for func, _ in funcs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from pybuild.dtype import DType
+from pybuild.emit.kernels.llvm_eights import EIGHTS
 
 INTEGER = {
     "+": "add nsw", "-": "sub nsw", "*": "mul nsw", "/": "sdiv", "%": "srem",
@@ -389,6 +390,7 @@ _VECTOR_INSTRUCTIONS = (
     _ROUNDS,
     _PACKS,
     _REALS,
+    EIGHTS,
 )
 
 

@@ -131,16 +131,23 @@ def curve_points() -> Packed:
     return Packed("points", sigmoid_points().astype(np.uint16), order=order)
 
 
-def interpolated(k: Builder, points: Expr, d: Expr, made: CurveParameters) -> Expr:
-    """The curve's value at so many steps, between two points of the table."""
+def interpolated(
+    k: Builder, points: Expr, d: Expr, made: CurveParameters, inside: bool = False
+) -> Expr:
+    """The curve's value at so many steps, between two points of the table.
+
+    inside  d is known to be before its last point
+    """
     bits, half = made.bits, 1 << 23 if made.bits == 8 else 0
     size = k.let("size", maximum(d, 0 - d))
     cell = k.let("cell", size >> const(bits))
-    at = k.let("at", minimum(cell, 254))
+    at = cell if inside else k.let("at", minimum(cell, 254))
     first = k.let("first", i32(load(points, at)))
     rise = i32(load(points, at + 1)) - first
     between = (first << const(bits)) + (size & ((1 << bits) - 1)) * rise
-    t = k.let("t", select(cell < 255, between, const(made.top << bits)))
+    if not inside:
+        between = select(cell < 255, between, const(made.top << bits))
+    t = k.let("t", between)
     top = half or 1 << 25
     whole = select(d < 0, top - 1 - t, t - half)
     end = bits if half else bits + 1

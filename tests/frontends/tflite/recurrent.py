@@ -13,6 +13,7 @@ import numpy as np
 from tests.frontends.tflite.files import One
 
 Draw = Callable[[One], None]
+Sizes = tuple[int, ...]
 LSTM, NONE, RELU, RELU6, TANH = "UNIDIRECTIONAL_SEQUENCE_LSTM", 0, 1, 3, 4
 _GATES = 4
 
@@ -30,9 +31,9 @@ def lstm(one: One) -> None:
     lstm_of(one, one.size(1, 6))
 
 
-def lstm_of(one: One, steps: int) -> None:
-    """The LSTM that Keras has, of so many steps."""
-    batch, width, units = one.size(1, 3), one.size(1, 9), one.size(1, 9)
+def lstm_of(one: One, steps: int, sizes: Sizes | None = None) -> None:
+    """The LSTM that Keras has, of so many steps; sizes  batch, inputs, units"""
+    batch, width, units = sizes or (one.size(1, 3), one.size(1, 9), one.size(1, 9))
     major, whole = one.flag(), one.kind != "float32"
     scale, zero = near(one, 0.03), one.size(-30, 30)
     hidden: Any = (real(one.rng.uniform(0.6, 1) / 128), one.size(-9, 9))
@@ -87,10 +88,19 @@ def svdf(one: One) -> None:
     svdf_of(one, "int16" if one.kind == "int8" else one.kind)
 
 
-def svdf_of(one: One, state: str, biased: bool = False) -> None:
-    """biased  always, as TFLM reads one in any case"""
-    batch, width, units = one.size(1, 3), one.size(1, 9), one.size(1, 5)
-    rank, memory = one.size(1, 3), one.size(1, 6)
+def svdf_of(
+    one: One, state: str, biased: bool = False, sizes: Sizes | None = None
+) -> None:
+    """biased  always, as TFLM reads one in any case
+    sizes   batch, inputs, units, rank, memory"""
+    drawn = (
+        one.size(1, 3),
+        one.size(1, 9),
+        one.size(1, 5),
+        one.size(1, 3),
+        one.size(1, 6),
+    )
+    batch, width, units, rank, memory = sizes or drawn
     filters = units * rank
     if one.kind == "float32":
         one.x((batch, width))

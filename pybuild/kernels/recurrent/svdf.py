@@ -1,4 +1,6 @@
-"""svdf: the state moves one step on, takes what the input gives, and is weighed."""
+"""svdf on any core: the state moves one step on, takes what the input gives, and is
+weighed.
+"""
 
 from __future__ import annotations
 
@@ -28,22 +30,21 @@ from pybuild.ops.svdf import (
     sizes,
     svdf_parameters,
 )
-from pybuild.targets.target import Target
 
 End = Callable[[Expr], Expr]
 _COST = 60
 
 
-def svdf(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidate for svdf.
+class Svdf:
+    """The pieces of the kernel being written.
 
-    Errors  BuildError for weights that are computed
+    ending    of its name
+    order     in which it reads and writes, for readers of the C
+    per_mac   estimated instructions of a product
     """
-    return [_Writer(node, graph).written()]
 
-
-class _Writer:
-    """The pieces of the kernel being written."""
+    ending, per_mac = "", 6.0
+    order = "image by image, unit by unit, filter by filter; weights forward"
 
     def __init__(self, node: Node, graph: Graph) -> None:
         self.node, self.graph = node, graph
@@ -56,22 +57,34 @@ class _Writer:
         doc = told(
             f"svdf, {kinds}: each filter's state moves one step on, takes what the "
             "input gives, and is weighed over time",
-            "image by image, unit by unit, filter by filter; weights forward",
+            self.order,
         )
-        name = f"svdf_{short(self.y.dtype)}_{short(self.state.dtype)}"
+        name = f"svdf_{short(self.y.dtype)}_{short(self.state.dtype)}{self.ending}"
         self.k = Builder(name, doc)
         self.rows = NodeRows(self.k, node, graph, FEATURE)
 
     def written(self) -> Candidate:
         node, graph, k = self.node, self.graph, self.k
-        batch, width, units, rank, memory = sizes(node, graph)
         to = k.row("y", 0, self.y.dtype, writable=True)
         kept = k.row("kept", 1, self.state.dtype, writable=True)
         x, old = self.rows.source(X, "x"), self.rows.source(STATE, "old")
+        self.body(to, kept, x, old)
+        return Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
+            inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
+            constants=tuple(self.rows.tables),
+            cost=round(self.per_mac * macs(node, graph)) + _COST * self.y.size,
+        )
+
+    def body(self, to: Var, kept: Var, x: Var, old: Var) -> None:
+        """All images; `to` and `kept` are written."""
+        node, graph, k = self.node, self.graph, self.k
+        batch, width, units, rank, memory = sizes(node, graph)
         feature = self.rows.table("feature", constant(node, graph, FEATURE))
         time = self.rows.table("time", constant(node, graph, TIME))
-        none = np.zeros(units, self.kind.numpy)
-        bias = self.rows.table("bias", constant(node, graph, BIAS, none))
+        bias = self.bias()
         new, made = self._float() if self.is_float else self._whole()
         filters, inputs = k.arg("filters", units * rank), k.arg("width", width)
         steps, ranks = k.arg("memory", memory), k.arg("rank", rank)
@@ -92,14 +105,10 @@ class _Writer:
                     self._weighed(total, here, offset(time, f * steps), steps)
                 result = made(cast(total, self.kind))
                 k.store(to, b * outs + unit, cast(result, self.y.dtype))
-        return Candidate(
-            func=k.finish(),
-            args=tuple(k.values),
-            outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
-            inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
-            constants=tuple(self.rows.tables),
-            cost=6 * macs(node, graph) + _COST * self.y.size,
-        )
+
+    def bias(self) -> Var:
+        none = np.zeros(sizes(self.node, self.graph)[2], self.kind.numpy)
+        return self.rows.table("bias", constant(self.node, self.graph, BIAS, none))
 
     # ---- sums -------------------------------------------------------------------
 
@@ -132,14 +141,12 @@ class _Writer:
 
     def _whole(self) -> tuple[Callable[[Expr, Expr], Expr], End]:
         made = svdf_parameters(self.node, self.graph)
-        weights = constant(self.node, self.graph, FEATURE).astype(np.int64)
-        sums = (-made.x_zero * weights.sum(1)).astype(np.int32)
-        zeros = self.rows.table("zeros", sums) if made.x_zero else None
-        seen_end = self._end("seen", made.seen, 0, self.state.dtype)
+        zeros = self.zeros(made.x_zero)
+        seen_end = self.end("seen", made.seen, 0, self.state.dtype)
         zero: Expr = const(0)
         if made.state_zero:
             zero = self.k.arg("new_zero", made.state_zero)
-        end = self._end("made", made.made, made.y_zero, self.y.dtype)
+        end = self.end("made", made.made, made.y_zero, self.y.dtype)
 
         def new(seen: Expr, f: Expr) -> Expr:
             q = seen_end(seen if zeros is None else seen + load(zeros, f))
@@ -147,7 +154,13 @@ class _Writer:
 
         return new, end
 
-    def _end(self, name: str, pair: Pair, zero_point: int, dtype: DType) -> End:
+    def zeros(self, x_zero: int) -> Var | None:
+        """What the zero point makes of each filter's weights."""
+        weights = constant(self.node, self.graph, FEATURE).astype(np.int64)
+        sums = (-x_zero * weights.sum(1)).astype(np.int32)
+        return self.rows.table("zeros", sums) if x_zero else None
+
+    def end(self, name: str, pair: Pair, zero_point: int, dtype: DType) -> End:
         k, (multiplier, shift) = self.k, pair
         by = k.arg(f"{name}_by", multiplier)
         right = k.arg(f"{name}_right", min(max(-shift, 0), 30))

@@ -1,4 +1,5 @@
-"""lstm: one kernel for all steps; the four gates of a unit are summed together.
+"""lstm on any core: one kernel for all steps; the four gates of a unit are summed
+together.
 
 The weights of a unit's gates lie side by side, so that each value read meets four.
 """
@@ -18,6 +19,7 @@ from pybuild.ir.loop import (
     INT32,
     INT64,
     Expr,
+    Intrin,
     Var,
     cast,
     const,
@@ -32,43 +34,45 @@ from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.kernels.base.node_rows import NodeRows
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.epilogues.int16 import WIDE
-from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE, SHIFT_ROUND
+from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE
 from pybuild.kernels.layers.weights import constant
-from pybuild.kernels.math.curves16 import LOGISTIC16, TANH16
+from pybuild.kernels.math.curves16 import LOGISTIC16, tanh16
 from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.portable.act16 import STEPS, curve_points, interpolated
+from pybuild.ops.fixed_point.quant import accumulator_bound
 from pybuild.ops.recurrent import (
     ACTIVATIONS,
     BIAS,
     CELL_GATE,
     GATES,
     SIGMOID,
+    H,
     LstmParameters,
     Pair,
     R,
     W,
+    X,
     activation,
     lstm_parameters,
     macs,
     sizes,
 )
 from pybuild.records import dataclass
-from pybuild.targets.target import Target
 
 _NAMES = ("input", "forget", "cell", "output")
 _LEAST, _MOST = INT16.low, INT16.high
 # instructions of a step of a unit besides its sums
 _COST = {True: 500, False: 150}
 
+_N, _SHIFT = Var("n", INT32), Var("shift", INT32)
+_AWAY = Intrin(
+    "crt_shift_away",
+    (_N, _SHIFT),
+    (_N + (const(1) << (_SHIFT - 1)) + (_N >> 31)) >> _SHIFT,
+    doc="n / 2^shift, shift from 1, rounded to nearest, ties away from zero.",
+)
+
 _GATED = "units, inputs, the four gates side by side"
-
-
-def lstm(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidate for lstm.
-
-    Errors  BuildError for weights that are computed
-    """
-    return [_Writer(node, graph).written()]
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,37 @@ class _Form:
     made: Callable[[Expr, Expr], Expr]
 
 
-class _Writer:
-    """The pieces of the kernel being written."""
+@dataclass(frozen=True)
+class Gates:
+    """What four gates make of the input, or of the state: weights as they are packed,
+    what their sums begin with, and how many values there are."""
+
+    weights: Var
+    bias: Var | None
+    inputs: Expr
+
+
+class Lstm:
+    """The pieces of the kernel being written.
+
+    ending    of its name
+    per_mac   estimated instructions of a product
+    per_cell  the same of a cell; 0: what they take one by one
+    order     how the weights lie, for readers of the C
+    """
+
+    ending, per_mac, per_cell = "", 2.0, 0
+    order = "the four gates' weights lie side by side and are read forward"
+    logistic, tanh = LOGISTIC16, staticmethod(tanh16)
+    gates: dict[int, Gates]
+    form: _Form
 
     def __init__(self, node: Node, graph: Graph) -> None:
         self.node, self.graph = node, graph
         self.kind = graph.tensor(node.output).dtype
         self.is_float = self.kind is FLOAT32
         self.total = {FLOAT32: FLOAT32, INT16: INT64}.get(self.kind, INT32)
-        self.form = self._float if self.is_float else self._whole
+        self.per_unit = self.per_cell or _COST[self.is_float]
         self.made = None if self.is_float else lstm_parameters(node, graph)
         name, ending = f"lstm_{short(self.kind)}", activation(node)
         name += f"_{ending}" if ending != "tanh" else ""
@@ -102,10 +128,9 @@ class _Writer:
         doc = told(
             f"lstm, {self.kind.value}: four gates of each unit, then its cell state "
             "and output",
-            "image by image, step by step, unit by unit; the four gates' weights lie "
-            "side by side and are read forward",
+            f"image by image, step by step, unit by unit; {self.order}",
         )
-        self.k = Builder(name, doc)
+        self.k = Builder(name + self.ending, doc)
         self.rows = NodeRows(self.k, node, graph, W)
 
     def written(self) -> Candidate:
@@ -116,11 +141,12 @@ class _Writer:
         inside = FLOAT32 if self.is_float else INT16
         cells = k.row("cells", 1, inside, writable=True)
         x, h, c = (self.rows.source(i, name) for i, name in enumerate("xhc"))
-        w, r = self._weights(W, "w"), self._weights(R, "r")
-        bias = [self._bias(W, W), self._bias(R, -1)]
-        form = self.form()
+        packed = {W: self.weights(W, "w"), R: self.weights(R, "r")}
+        bias = {W: self._bias(W, W), R: self._bias(R, -1)}
+        self.begin()
         count, many = k.arg("steps", steps), k.arg("units", units)
-        wide = k.arg("width", width)
+        inputs = {W: k.arg("width", width), R: many}
+        self.gates = {f: Gates(packed[f], bias[f], inputs[f]) for f in (W, R)}
         x_step = k.arg("x_step", batch * width if major else width)
         y_step = k.arg("y_step", batch * units if major else units)
         x_image = k.arg("x_image", width if major else steps * width)
@@ -134,19 +160,7 @@ class _Writer:
             with k.loop("step", count) as step:
                 now = k.let("now", offset(x, b * x_image + step * x_step))
                 to = k.let("to", offset(y, b * y_image + step * y_step))
-                with k.loop("j", many) as j:
-                    seen = self._sums(bias[0], w, now, j, wide)
-                    known = self._sums(bias[1], r, before, j, many)
-                    gates = [
-                        k.let(_NAMES[g], form.gate(g, seen[g], known[g]))
-                        for g in range(GATES)
-                    ]
-                    state = k.let(
-                        "state", form.next(gates[0], gates[1], gates[2], load(cell, j))
-                    )
-                    k.store(cell, j, cast(state, inside))
-                    made = form.made(gates[3], state)
-                    k.store(to, j, cast(made, self.kind))
+                self.every(many, now, before, cell, to)
                 k.assign(before, to)
         return Candidate(
             func=k.finish(),
@@ -154,24 +168,47 @@ class _Writer:
             outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
             inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
             constants=tuple(self.rows.tables),
-            cost=2 * macs(node, graph) + steps * batch * units * _COST[self.is_float],
+            cost=round(self.per_mac * macs(node, graph))
+            + steps * batch * units * self.per_unit,
         )
+
+    def begin(self) -> None:
+        """Binds what the cells need."""
+        self.form = self._float() if self.is_float else self._whole()
+
+    def every(self, many: Expr, now: Expr, before: Expr, cell: Expr, to: Expr) -> None:
+        """All units of a step."""
+        with self.k.loop("j", many) as j:
+            self.one(j, self.sums(W, now, j), self.sums(R, before, j), cell, to)
+
+    def one(
+        self, j: Expr, seen: Sequence[Expr], known: Sequence[Expr], cell: Expr, to: Expr
+    ) -> None:
+        """A unit, of which the sums are known."""
+        k, form = self.k, self.form
+        gates = [
+            k.let(_NAMES[g], form.gate(g, seen[g], known[g])) for g in range(GATES)
+        ]
+        state = k.let("state", form.next(gates[0], gates[1], gates[2], load(cell, j)))
+        k.store(cell, j, cast(state, FLOAT32 if self.is_float else INT16))
+        k.store(to, j, cast(form.made(gates[3], state), self.kind))
 
     # ---- pointers ---------------------------------------------------------------
 
-    def _four(self, first: int) -> list[Array]:
+    def four(self, first: int) -> list[Array]:
+        """Of the gates."""
         return [constant(self.node, self.graph, first + g) for g in range(GATES)]
 
-    def _weights(self, first: int, role: str) -> Var:
+    def weights(self, first: int, role: str) -> Var:
         """[units][inputs][gates]"""
-        return self.rows.table(role, np.stack(self._four(first), -1), _GATED)
+        return self.rows.table(role, np.stack(self.four(first), -1), _GATED)
 
     def _bias(self, first: int, bias: int) -> Var | None:
         """[units][gates], with what the zero point makes of the weights."""
-        four = self._four(first)
+        four = self.four(first)
         made = np.zeros((len(four[0]), GATES), self.total.numpy)
         if bias >= 0:
-            made = made + np.stack(self._four(BIAS), -1)
+            made = made + np.stack(self.four(BIAS), -1)
         if self.made is not None:
             zero = self.made.x_zero if first == W else self.made.h_zero
             sums = np.stack([w.astype(np.int64).sum(1) for w in four], -1)
@@ -179,24 +216,26 @@ class _Writer:
         elif bias < 0:
             return None
         role = "bias" if bias >= 0 else "known_bias"
-        return self.rows.table(role, made.astype(self.total.numpy), _GATED)
+        return self.bias_table(role, made.astype(self.total.numpy))
+
+    def bias_table(self, role: str, made: Array) -> Var:
+        return self.rows.table(role, made, _GATED)
 
     # ---- sums -------------------------------------------------------------------
 
-    def _sums(
-        self, bias: Var | None, weights: Var, source: Expr, unit: Expr, count: Expr
-    ) -> Sequence[Var]:
+    def sums(self, first: int, source: Expr, unit: Expr) -> Sequence[Expr]:
         """Of the four gates of a unit."""
         k, total = self.k, self.total
+        gates = self.gates[first]
         sums = []
         for g in range(GATES):
-            first: Expr = const(0, total)
-            if bias is not None:
-                first = load(bias, unit * GATES + g)
-            sums.append(k.let("sum", first))
-        row = k.let("row", offset(weights, unit * count * GATES))
+            begun: Expr = const(0, total)
+            if gates.bias is not None:
+                begun = load(gates.bias, unit * GATES + g)
+            sums.append(k.let("sum", begun))
+        row = k.let("row", offset(gates.weights, unit * gates.inputs * GATES))
         kind = FLOAT32 if self.is_float else INT32
-        with k.loop("i", count) as i:
+        with k.loop("i", gates.inputs) as i:
             value = k.let("value", cast(load(source, i), kind))
             for g, each in enumerate(sums):
                 product = value * cast(load(row, i * GATES + g), kind)
@@ -237,81 +276,109 @@ class _Writer:
     # ---- integers ---------------------------------------------------------------
 
     def _whole(self) -> _Form:
-        k, made = self.k, self.made
+        k, made, held = self.k, self.made, self.held
         assert made is not None
         points = None
         if made.tables:
             points = self.rows.table("points", curve_points().array)
         ends = {
-            name: [self._scaler(f"{name}_{_NAMES[g]}", pairs[g]) for g in range(GATES)]
-            for name, pairs in (("seen", made.seen), ("known", made.known))
+            name: [
+                self._of_sums(f"{name}_{_NAMES[g]}", first + g, pairs[g])
+                for g in range(GATES)
+            ]
+            for name, first, pairs in (("seen", W, made.seen), ("known", R, made.known))
         }
-        curves = _Curves(k, made, points)
+        curves = _Curves(k, made, points, self.logistic, self.tanh)
         bits = k.arg("bits", made.bits)
-        hidden = k.arg("hidden", made.hidden[0]), k.arg("down", -made.hidden[1])
+        kept, added, hidden = (
+            self.scaler(name, pair, -_LEAST * _MOST)
+            for name, pair in (
+                ("kept", made.kept), ("added", made.added), ("hidden", made.hidden)
+            )
+        )  # fmt: skip
         zero, clip = k.arg("zero", made.zero), None
         if made.clip > 0:
             clip = k.arg("clip", made.clip)
 
         def gate(g: int, seen: Expr, known: Expr) -> Expr:
             a, b = ends["seen"][g](seen), ends["known"][g](known)
-            both = _s16(_s16(a) + (_s16(b) if made.tables else b))
+            both = held(held(a) + (held(b) if made.tables else b))
             both = k.let("both", both)
-            return curves.tanh(both, const(3)) if g == CELL_GATE else curves.logistic(
+            return curves.tanh(both, 3) if g == CELL_GATE else curves.logistic(
                 both)  # fmt: skip
 
         def following(i: Expr, f: Expr, g: Expr, c: Expr) -> Expr:
-            kept, added = f * i32(c), i * g
             if made.tables:
-                kept = _s16(DOUBLE(kept, made.kept[0], -made.kept[1]))
-                added = _s16(DOUBLE(added, made.added[0], bits + 14))
+                before, change = k.let("before", f * i32(c)), k.let("change", i * g)
+                state = held(held(kept(before)) + held(added(change)))
             else:
-                kept, added = SHIFT_ROUND(kept, 15), SHIFT_ROUND(added, bits + 15)
-            state = _s16(kept + added)
+                state = held(_AWAY(f * i32(c), 15) + _AWAY(i * g, bits + 15))
             return state if clip is None else CLAMP(state, const(0) - clip, clip)
 
         def output(o: Expr, c: Expr) -> Expr:
-            product = DOUBLE(o * curves.tanh(c, bits), *hidden)
-            return CLAMP(product + zero, made.low, made.high)
+            product = k.let("product", o * curves.tanh(c, made.bits))
+            return self.made_of(hidden(product) + zero)
 
         return _Form(gate, following, output)
 
-    def _scaler(self, name: str, pair: Pair) -> Callable[[Expr], Expr]:
-        """From a sum to Q3.12."""
+    def _of_sums(self, name: str, index: int, pair: Pair) -> Callable[[Expr], Expr]:
+        """From a sum of the weights of input `index` to Q3.12."""
+        if self.total is not INT64:
+            return self.scaler(name, pair, self._reach(index))
+        by = self.k.arg(f"{name}_by", pair[0])
+        right = self.k.arg(f"{name}_right", min(15 - pair[1], 62))
+        return lambda total: WIDE(total, by, right)
+
+    def _reach(self, index: int) -> int:
+        """The greatest absolute sum of these weights."""
+        source = self.graph.tensor(self.node.inputs[X if index < R else H])
+        bias = None
+        if index < R:
+            bias = constant(self.node, self.graph, BIAS + index - W)
+        weights = constant(self.node, self.graph, index)
+        low, high = accumulator_bound(weights, bias, source.zero_point, source.dtype)
+        return int(np.maximum(-low, high).max(initial=0))
+
+    def scaler(self, name: str, pair: Pair, reach: int) -> Callable[[Expr], Expr]:
+        """Scales a number of 32 bits that is at most `reach`, rounded twice."""
         k, (multiplier, shift) = self.k, pair
         by = k.arg(f"{name}_by", multiplier)
-        if self.total is INT64:
-            right = k.arg(f"{name}_right", min(15 - shift, 62))
-            return lambda total: WIDE(total, by, right)
         right = k.arg(f"{name}_right", min(max(-shift, 0), 30))
         if shift <= 0:
             return lambda total: DOUBLE(total, by, right)
         left = k.arg(f"{name}_left", 1 << shift)
         return lambda total: DOUBLE(total * left, by, right)
 
+    def held(self, value: Expr) -> Expr:
+        """Within int16."""
+        return CLAMP(value, _LEAST, _MOST)
 
-def _s16(value: Expr) -> Expr:
-    return CLAMP(value, _LEAST, _MOST)
+    def made_of(self, value: Expr) -> Expr:
+        """Within the type of the output."""
+        return CLAMP(value, self.kind.low, self.kind.high)
 
 
 @dataclass(frozen=True)
 class _Curves:
-    """logistic and tanh of int16, by one of two rules; `points` of the table."""
+    """logistic and tanh of int16: between `points` of a table, or by steps."""
 
     k: Builder
     made: LstmParameters
     points: Expr | None
+    by_steps: Intrin
+    tanh_of: Callable[[int], Intrin]
 
     def logistic(self, x: Expr) -> Expr:
         if self.points is None:
-            return LOGISTIC16(x)
+            return self.by_steps(x)
         d = self.k.let("d", x * SIGMOID.multiplier)
-        return interpolated(self.k, self.points, d, SIGMOID)
+        inside = -_LEAST * SIGMOID.multiplier < 255 << SIGMOID.bits
+        return interpolated(self.k, self.points, d, SIGMOID, inside)
 
-    def tanh(self, x: Expr, bits: Expr) -> Expr:
+    def tanh(self, x: Expr, bits: int) -> Expr:
         if self.points is None:
-            return TANH16(x, bits)
-        before = self.made.tanh(3 if bits == const(3) else self.made.bits)
+            return self.tanh_of(bits)(x)
+        before = self.made.tanh(bits)
         d = x * before.multiplier
         if before.shift:
             d = STEPS(x, before.multiplier, before.shift)

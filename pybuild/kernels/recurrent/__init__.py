@@ -1,0 +1,1 @@
+"""Layers that keep state: LSTM and SVDF, on every core."""
