@@ -11,7 +11,6 @@ from pybuild.kernels.any_type import (
     contract,
     detect,
     index,
-    map,
     resize,
 )
 from pybuild.kernels.base import external
@@ -22,6 +21,7 @@ from pybuild.kernels.operators import (
     convert,
     depthwise_conv2d,
     eltwise,
+    extremes,
     pool,
     tables,
 )
@@ -68,7 +68,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "logistic": tables.unary,
     "lookup": tables.lookup,
     "lstm": recurrent.lstm,
-    "map": map.element_map,
+    "map": extremes.element_map,
     "matmul": matmul,
     "max_pool2d": pool.pool,
     "mean": reduce.mean,

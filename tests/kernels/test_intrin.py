@@ -31,7 +31,7 @@ from pybuild.ir.loop import (
     load,
     wide,
 )
-from pybuild.kernels.base import intrin, pairs, reals
+from pybuild.kernels.base import extremes, intrin, pairs, reals
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.targets.core import CORES
@@ -55,6 +55,10 @@ def _bytes(x: np.ndarray, which: tuple[int, int]) -> np.ndarray:
 
 def _added(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return (((x >> 16) + (w >> 16)) << 16) + (x + w & 0xFFFF)
+
+
+def _each_half(f: np.ufunc, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return (f(x >> 16, w >> 16) << 16) + (f(_low(x), _low(w)) & 0xFFFF)
 
 
 def _each_byte(f: np.ufunc, x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -130,6 +134,9 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_add_even_bytes": lambda x, w: _added(x, _bytes(w, (0, 2))),
     "crt_add_odd_bytes": lambda x, w: _added(x, _bytes(w, (1, 3))),
     "crt_max_bytes": lambda x, w: _each_byte(np.maximum, x, w),
+    "crt_min_bytes": lambda x, w: _each_byte(np.minimum, x, w),
+    "crt_max_halves": lambda x, w: _each_half(np.maximum, x, w),
+    "crt_min_halves": lambda x, w: _each_half(np.minimum, x, w),
     "crt_held_sub_bytes": lambda x, w: _held_bytes(x, w),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_saturate16": lambda x: np.clip(x, -32768, 32767),
@@ -146,6 +153,7 @@ INTRINS = [
     v for m in (intrin, pairs) for v in vars(m).values() if isinstance(v, Intrin)
 ]
 INTRINS += [reals.WHOLE, reals.WHOLE_EVEN]
+INTRINS += [extremes.MIN_BYTES, extremes.MAX_HALVES, extremes.MIN_HALVES]
 
 
 def _values(name: str) -> list[np.ndarray]:
@@ -269,7 +277,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
     jobs = _jobs()
     source = tmp_path / "kernels.c"
     parts = ['#include "crt/abi.h"', '#include "crt/pairs.h"']
-    parts.append('#include "crt/reals.h"')
+    parts += ['#include "crt/reals.h"', '#include "crt/extremes.h"']
     for job, _ in jobs:
         func = job.candidate.func
         parts.append(f"void {func.name}(void *const *p, const int32_t *a);")
@@ -292,6 +300,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
         "smmul",
         "smmlar",
         "ssub8",
+        "ssub16",
         "ssat",
         "vcvt.s32.f32",
         "vcvtr.s32.f32",
@@ -316,7 +325,7 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
     assembly = machine.emit_assembly(module)
     for word in (
         "smlad", "smlald", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul",
-        "smmlar", "ssub8", "ssat", "vcvt.s32.f32", "vcvtr.s32.f32",
+        "smmlar", "ssub8", "ssub16", "ssat", "vcvt.s32.f32", "vcvtr.s32.f32",
     ):  # fmt: skip
         assert word in assembly
     _on_cortex_m4(tmp_path, jobs, kernels)
