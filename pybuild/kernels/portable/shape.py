@@ -1,4 +1,4 @@
-"""Kernels that only move elements: transpose, slice, concat, pad, copy.
+"""Kernels that only move elements: transpose, slice, concat, copy.
 
 All are one strided copy, as deep as the layer needs after joining axes.
 """
@@ -8,23 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from pybuild.dtype import Array, DType
+from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ir.loop import INT8, Expr, Var, cast, const, load, offset, wide
+from pybuild.ir.loop import INT8, Expr, const, load, offset
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, by_rows
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import (
     Operands,
     elementwise_operands,
-    inner_shape,
     offer,
     short,
     whole_operands,
 )
-from pybuild.kernels.base.vectors import ALL16, bytes_at
-from pybuild.ops.shape import pad_fill
+from pybuild.kernels.portable.blocks import WORD, Blocks, ways
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
@@ -65,79 +61,47 @@ def join(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Bytes that move together, in words or in a vector.
+class Copy:
+    """One way to copy: joined loops over elements of a type, and the blocks in which
+    the innermost goes; None: element by element."""
 
-    A row of bytes that is no number of blocks has a last one that reaches back.
-    """
+    axes: tuple[Axis, ...]
+    elem: DType
+    by: Blocks | None = None
 
-    bytes: int
-    vector: bool
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two copies."""
+        kind = f"{len(self.axes)}d" + ("_strided" if _strided(self.axes) else "")
+        return kind if self.by is None else f"{kind}_{self.by.key}"
 
-    def move(self, k: Builder, size: Expr, rest: bool, x: Expr, y: Expr) -> None:
-        """A row of `size` bytes."""
-        self._each(k, size, rest, lambda i: self._move(k, i, x, y))
+    @property
+    def order(self) -> str:
+        """`key` for readers of the C."""
+        loops = f"{len(self.axes)} loop{'s' * (len(self.axes) > 1)}, y forward"
+        if _strided(self.axes):
+            return f"{loops}, gaps between the elements of the innermost"
+        return loops if self.by is None else f"{loops}, the innermost {self.by.words}"
 
-    def fill(self, k: Builder, size: Expr, rest: bool, y: Expr, word: Expr) -> None:
-        """A row of `size` bytes with four again and again."""
-        self._each(k, size, rest, lambda i: self._fill(k, i, y, word))
-
-    def _each(
-        self, k: Builder, size: Expr, rest: bool, at: Callable[[Expr], None]
-    ) -> None:
-        with k.loop("i", size - (self.bytes - 1), 0, self.bytes, rolled=True) as i:
-            at(i)
-        if rest:
-            at(k.let("last", size - self.bytes))
-
-    def _move(self, k: Builder, i: Expr, x: Expr, y: Expr) -> None:
-        if self.vector:
-            k.store(y, i, bytes_at(offset(x, i)))
-            return
-        for at in range(0, self.bytes, 4):
-            k.store(y, i + at, wide(x, i + at), wide=True)
-
-    def _fill(self, k: Builder, i: Expr, y: Expr, word: Expr) -> None:
-        if self.vector:
-            k.store(y, i, ALL16(word >> 24))
-            return
-        for at in range(0, self.bytes, 4):
-            k.store(y, i + at, word, wide=True)
+    @property
+    def cost(self) -> int:
+        """About the instructions."""
+        rows = math.prod(axis.size for axis in self.axes[:-1])
+        each = _COST * self.axes[-1].size if self.by is None else self.by.cost + 4
+        return rows * each
 
 
-def blocks(target: Target, axes: Sequence[Axis], elem: DType) -> Blocks | None:
-    """The largest that fit in rows of the innermost axis, of bytes.
-
-    axes  joined
-    """
-    if elem.bytes > 1 or _strided(axes):
-        return None
-    size = axes[-1].size
-    if "mve" in target.features:
-        return Blocks(16, True) if size >= 16 else None
-    if "words" in target.features:
-        return next((Blocks(n, False) for n in (16, 8, 4) if size >= n), None)
-    return None
-
-
-def key(axes: Sequence[Axis], by: Blocks | None = None) -> str:
-    """What distinguishes the code of two copies."""
-    kind = f"{len(axes)}d" + ("_strided" if _strided(axes) else "")
-    if by is None:
-        return kind
-    rest = "_rest" if axes[-1].size % by.bytes else ""
-    return f"{kind}_{'vectors' if by.vector else 'words'}{by.bytes}{rest}"
-
-
-def _order(axes: Sequence[Axis], by: Blocks | None) -> str:
-    """`key` for readers of the C."""
-    loops = f"{len(axes)} loop{'s' * (len(axes) > 1)}, y forward"
-    if _strided(axes):
-        return f"{loops}, gaps between the elements of the innermost"
-    if by is None:
-        return loops
-    back = "; the last reaches back" if axes[-1].size % by.bytes else ""
-    return f"{loops}, the innermost by {by.bytes} bytes{back}"
+def copies(target: Target, axes: Sequence[Axis], elem: DType) -> list[Copy]:
+    """The ways to copy, little code first. Where blocks of bytes move, all is bytes."""
+    joined = join(axes)
+    size = joined[-1].size * elem.bytes
+    found = [] if elem.bytes > WORD or _strided(joined) else ways(target, size)
+    if not found:
+        return [Copy(joined, elem)]
+    outer = tuple(
+        Axis(a.size, a.x_step * elem.bytes, a.y_step * elem.bytes) for a in joined[:-1]
+    )
+    return [Copy((*outer, Axis(size, 1, 1)), INT8, by) for by in found]
 
 
 def _width(elem: DType) -> str:
@@ -148,15 +112,9 @@ def _strided(axes: Sequence[Axis]) -> bool:
     return (axes[-1].x_step, axes[-1].y_step) != (1, 1)
 
 
-def copy_axes(
-    k: Builder,
-    axes: Sequence[Axis],
-    x: Expr,
-    y: Expr,
-    mark: str = "",
-    by: Blocks | None = None,
-) -> None:
+def copy_axes(k: Builder, copy: Copy, x: Expr, y: Expr, mark: str = "") -> None:
     """The loops of a copy from x to y; its numbers become arguments."""
+    axes, by = copy.axes, copy.by
     bound = []
     for depth, axis in enumerate(axes):
         size = k.arg(f"size{mark}{depth}", axis.size)
@@ -164,11 +122,8 @@ def copy_axes(
         x_step: Expr = const(1) if inner else k.arg(f"x_step{mark}{depth}", axis.x_step)
         y_step: Expr = const(1) if inner else k.arg(f"y_step{mark}{depth}", axis.y_step)
         bound.append((size, x_step, y_step))
-    if by is None:
-        _copy_loop(k, bound, x, y, None)
-        return
-    rest = axes[-1].size % by.bytes > 0
-    _copy_loop(k, bound, x, y, lambda *row: by.move(k, row[0], rest, *row[1:]))
+    row = None if by is None else lambda *given: by.move(k, *given)
+    _copy_loop(k, bound, x, y, row)
 
 
 def _copy_loop(
@@ -210,20 +165,22 @@ def _moved(
     operands: Operands,
     y: Tensor,
     target: Target,
-) -> Candidate:
+) -> list[Candidate]:
     """One input copied to the whole output, from element `begin` on, which is an
     argument; without it from the first."""
-    joined = join(axes)
-    elem = element(y)
-    by = blocks(target, joined, elem)
-    doc = told(f"{name} of elements of {_width(elem)}", _order(joined, by))
-    k = Builder(f"{name}_{short(elem)}_{key(joined, by)}", doc)
-    x: Expr = k.row("x", operands.numbers[0], elem)
-    to = k.row("y", 0, elem, writable=True)
-    if begin is not None:
-        x = k.let("first", offset(x, k.arg("begin", begin)))
-    copy_axes(k, joined, x, to, by=by)
-    return offer(k, operands, cost=_COST * y.size)
+    found = []
+    for one in copies(target, axes, element(y)):
+        doc = told(f"{name} of elements of {_width(one.elem)}", one.order)
+        k = Builder(f"{name}_{short(one.elem)}_{one.key}", doc)
+        x: Expr = k.row("x", operands.numbers[0], one.elem)
+        to = k.row("y", 0, one.elem, writable=True)
+        if begin is not None:
+            first = begin * element(y).bytes // one.elem.bytes
+            x = k.let("first", offset(x, k.arg("begin", first)))
+        copy_axes(k, one, x, to)
+        calls = operands.images * operands.bands
+        found.append(offer(k, operands, cost=one.cost * calls))
+    return found
 
 
 def copy(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -233,14 +190,14 @@ def copy(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if graph.tensor(node.inputs[0]).shape != y.shape:
         operands = whole_operands(node, graph)
     count = y.size // (operands.images * operands.bands)
-    return [_moved("copy", (Axis(count, 1, 1),), None, operands, y, target)]
+    return _moved("copy", (Axis(count, 1, 1),), None, operands, y, target)
 
 
 def assign(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """y = x, in one piece: all has been read that was in y."""
     y = graph.tensor(node.output)
     axes = (Axis(y.size, 1, 1),)
-    return [_moved("copy", axes, None, whole_operands(node, graph), y, target)]
+    return _moved("copy", axes, None, whole_operands(node, graph), y, target)
 
 
 def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -251,7 +208,7 @@ def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         Axis(x.shape[p], steps[p], to)
         for p, to in zip(node.attrs["perm"], row_major(y.shape), strict=True)
     ]
-    return [_moved("transpose", axes, None, whole_operands(node, graph), y, target)]
+    return _moved("transpose", axes, None, whole_operands(node, graph), y, target)
 
 
 def strided_slice(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -265,7 +222,7 @@ def strided_slice(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             y.shape, steps, node.attrs["strides"], row_major(y.shape), strict=True
         )
     ]
-    return [_moved("slice", axes, begin, whole_operands(node, graph), y, target)]
+    return _moved("slice", axes, begin, whole_operands(node, graph), y, target)
 
 
 def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -279,96 +236,32 @@ def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     outer = math.prod(y.shape[first:axis])
     chunks = [math.prod(graph.tensor(n).shape[axis:]) for n in node.inputs]
     elem = element(y)
-    parts = [join((Axis(outer, c, sum(chunks)), Axis(c, 1, 1))) for c in chunks]
-    by = [blocks(target, part, elem) for part in parts]
-    keys = [key(part, some) for part, some in zip(parts, by, strict=True)]
-    shapes = "_".join(keys if len(set(keys)) > 1 else keys[:1])
-    what = f"{len(parts)} inputs one after the other, elements of {_width(elem)}"
-    doc = told(what, "input by input, each from its first element to its last")
-    k = Builder(f"concat{len(parts)}_{short(elem)}_{shapes}", doc)
-    to: Expr = k.row("y", 0, elem, writable=True)
-    for index, (part, chunk) in enumerate(zip(parts, chunks, strict=True)):
-        x = k.row(f"x{index}", operands.numbers[index], elem)
-        copy_axes(k, part, x, to, f"{index}_", by[index])
-        if index + 1 < len(parts):
-            to = k.let("next", offset(to, k.arg(f"chunk{index}", chunk)))
-    return [offer(k, operands, cost=_COST * y.size)]
+    each = [
+        copies(target, (Axis(outer, c, sum(chunks)), Axis(c, 1, 1)), elem)
+        for c in chunks
+    ]
+    found = [[one[0] for one in each]]
+    if any(len(one) > 1 for one in each):
+        found.append([one[-1] for one in each])
+    return [_joined(parts, chunks, operands, elem) for parts in found]
 
 
-def pad(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """x within a border of one value.
-
-    Units  the border is a real number; quantised tensors get its integer
-    """
-    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    pads: tuple[tuple[int, int], ...] = node.attrs["pads"]
-    operands = whole_operands(node, graph)
-    value = pad_fill(node, graph)
-    by_row = len(y.shape) == 4 and tuple(pads[0]) == (0, 0) and y.shape[1] > 1
-    if by_row and node.inputs[0] not in graph.constants:
-        operands = _padded_rows(x, y, pads[1][0], value)
-    shape = inner_shape(x, operands, len(y.shape))
-    around = inner_shape(y, operands, len(y.shape))
-    before = [b for b, _ in pads[len(pads) - len(shape) :]]
-    return [_pad_kernel(operands, (shape, around, before), value, y, target)]
-
-
-def _padded_rows(x: Tensor, y: Tensor, above: int, value: float) -> Operands:
-    """Rows above and below are the runner's, as the rows of a convolution."""
-    rows = by_rows(x)
-    width = rows.row_bytes // x.dtype.bytes
-    border = np.full(width, value, x.dtype.numpy).tobytes()
-    source = RowAccess(x.name, x.shape[1], rows.row_bytes, 1, 1, above, border)
-    return Operands(by_rows(y), (source,), (), (1,), y.shape[0], y.shape[1])
-
-
-def _pad_kernel(
-    operands: Operands,
-    shapes: tuple[Sequence[int], Sequence[int], Sequence[int]],
-    value: float,
-    y: Tensor,
-    target: Target,
+def _joined(
+    parts: Sequence[Copy], chunks: Sequence[int], operands: Operands, elem: DType
 ) -> Candidate:
-    """Fills the output, then copies the input into it."""
-    shape, around, before = shapes
-    elem = element(y)
-    to_steps = row_major(around)
-    axes = join(
-        [
-            Axis(size, step, to)
-            for size, step, to in zip(shape, row_major(shape), to_steps, strict=True)
-        ]
-    )
-    begin = sum(b * s for b, s in zip(before, to_steps, strict=True))
-    by, all_around = blocks(target, axes, elem), math.prod(around)
-    odd = by is not None and all_around % by.bytes > 0
-    name = f"pad_{short(elem)}_{key(axes, by)}"
-    what = f"x within a border of one value, elements of {_width(elem)}"
-    order = f"the whole output is filled; then x: {_order(axes, by)}"
-    k = Builder(name + ("_odd" if odd else ""), told(what, order))
-    x = k.row("x", operands.numbers[0], elem)
-    to = k.row("y", 0, elem, writable=True)
-    stored = np.full(1, value, y.dtype.numpy).view(elem.numpy)
-    count = k.arg("count", all_around)
-    tables: tuple[Packed, ...] = ()
-    if by is not None:
-        word = int(np.full(4, stored[0]).view(np.int32)[0])
-        by.fill(k, count, odd, to, k.arg("value", word))
-    else:
-        border, tables = _border(k, stored, elem, operands.after)
-        with k.loop("i", count) as i:
-            k.store(to, i, border)
-    inner = k.let("inner", offset(to, k.arg("begin", begin)))
-    copy_axes(k, axes, x, inner, by=by)
-    return offer(k, operands, tables=tables, cost=_COST * y.size)
-
-
-def _border(
-    k: Builder, stored: Array, elem: DType, pointer: int
-) -> tuple[Var, tuple[Packed, ...]]:
-    """The value around: of the arguments, or where it is none of their integers a
-    table."""
-    if elem.is_float or elem.bytes == 8:
-        value = load(k.row("value", pointer, elem))
-        return k.let("border", value), (Packed("border", stored, order="one element"),)
-    return k.let("border", cast(k.arg("value", int(stored[0])), elem)), ()
+    """One way to copy each input."""
+    keys = [part.key for part in parts]
+    shapes = "_".join(keys if len(set(keys)) > 1 else keys[:1])
+    kind = parts[0].elem
+    what = f"{len(parts)} inputs one after the other, elements of {_width(kind)}"
+    doc = told(what, "input by input, each from its first element to its last")
+    k = Builder(f"concat{len(parts)}_{short(kind)}_{shapes}", doc)
+    to: Expr = k.row("y", 0, kind, writable=True)
+    for index, (part, chunk) in enumerate(zip(parts, chunks, strict=True)):
+        x = k.row(f"x{index}", operands.numbers[index], kind)
+        copy_axes(k, part, x, to, f"{index}_")
+        if index + 1 < len(parts):
+            step = chunk * elem.bytes // kind.bytes
+            to = k.let("next", offset(to, k.arg(f"chunk{index}", step)))
+    cost = sum(part.cost for part in parts) * operands.images * operands.bands
+    return offer(k, operands, cost=cost)

@@ -1,0 +1,146 @@
+"""Bytes that move, or are filled, together: in words (any core that loads them at any
+address) or in vectors (M55). Knows no operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.ir.loop import INT8, Bitcast, Expr, cast, const, load, offset, wide
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.vectors import ALL4, BYTES, bytes_at
+from pybuild.records import dataclass
+from pybuild.targets.target import Target
+
+VECTOR, WORD = 16, 4
+# units of a row that is written out, and of a turn of a loop
+_ROW = 4
+_TURNS = {VECTOR: (2, 1), WORD: (16, 4, 2, 1)}
+
+
+@dataclass(frozen=True)
+class Value:
+    """Four bytes that fill rows again and again, as a word and in a vector."""
+
+    word: Expr
+    vector: Expr
+
+    @classmethod
+    def bind(cls, k: Builder, word: Expr) -> Value:
+        return cls(word, k.let("fill", Bitcast(ALL4(word), BYTES)))
+
+    def put(self, k: Builder, unit: int, y: Expr, at: Expr) -> None:
+        """A unit of them; the first one belongs to each fourth byte from y on."""
+        if unit == VECTOR:
+            k.store(y, at, self.vector)
+        elif unit == WORD:
+            k.store(y, at, self.word, wide=True)
+        else:
+            k.store(y, at, cast(self.word >> ((at & 3) * 8), INT8))
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How a row of `size` bytes is done: a unit after the other.
+
+    unit  bytes of one; turn: units of a turn of the loop, of what is written out all
+
+    A row that is no number of turns has a last one that reaches back.
+    """
+
+    size: int
+    unit: int
+    turn: int
+
+    @property
+    def bytes(self) -> int:
+        """Of a turn."""
+        return self.unit * self.turn
+
+    @property
+    def whole(self) -> bool:
+        """Whether all is written out."""
+        return self.size <= self.bytes
+
+    @property
+    def rest(self) -> bool:
+        return not self.whole and self.size % self.bytes > 0
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two rows."""
+        kind = {VECTOR: "vectors", WORD: "words", 1: "bytes"}[self.unit]
+        if self.whole:
+            return f"{kind}_row{self.size}"
+        return f"{kind}{self.bytes}{'_rest' * self.rest}"
+
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        if self.whole:
+            return f"{self.size} bytes at once"
+        return f"by {self.bytes} bytes{'; the last reaches back' * self.rest}"
+
+    @property
+    def cost(self) -> int:
+        """About the instructions of a copy."""
+        turns = -(-self.size // self.bytes)
+        return 2 * self.turn if self.whole else turns * (2 * self.turn + 4)
+
+    def move(self, k: Builder, size: Expr, x: Expr, y: Expr) -> None:
+        """A row of `size` bytes from x to y."""
+        self._each(k, size, [y, x], lambda at, i: self._move(k, at[1], at[0], i))
+
+    def fill(self, k: Builder, size: Expr, y: Expr, value: Value) -> None:
+        """A row of `size` bytes with four again and again."""
+        self._each(k, size, [y], lambda at, i: value.put(k, self.unit, at[0], i))
+
+    def _each(
+        self,
+        k: Builder,
+        size: Expr,
+        pointers: list[Expr],
+        do: Callable[[list[Expr], Expr], None],
+    ) -> None:
+        places = [unit * self.unit for unit in range(self.turn)]
+        if self.whole:
+            for place in places:
+                do(pointers, const(min(place, self.size - self.unit)))
+            return
+        moving = [k.let("at", pointer) for pointer in pointers]
+        with k.loop("i", size - (self.bytes - 1), 0, self.bytes, rolled=True):
+            for place in places:
+                do([*moving], const(place))
+            for at in moving:
+                k.assign(at, offset(at, self.bytes))
+        if self.rest:
+            last = k.let("last", size - self.bytes)
+            ends = [k.let("end", offset(pointer, last)) for pointer in pointers]
+            for place in places:
+                do([*ends], const(place))
+
+    def _move(self, k: Builder, x: Expr, y: Expr, at: Expr) -> None:
+        if self.unit == VECTOR:
+            k.store(y, at, bytes_at(x, at))
+        elif self.unit == WORD:
+            k.store(y, at, wide(x, at), wide=True)
+        else:
+            k.store(y, at, load(x, at))
+
+
+def ways(target: Target, size: int) -> list[Blocks]:
+    """The ways to do so many bytes on a core, little code first; none where it moves
+    elements one by one."""
+    vectors = "mve" in target.features
+    if not vectors and "words" not in target.features:
+        return []
+    unit = next(u for u in (VECTOR * vectors, WORD, 1) if u and u <= size)
+    units = -(-size // unit)
+    if units <= _ROW:
+        return [Blocks(size, unit, units)]
+    found = [
+        Blocks(size, unit, turn) for turn in _TURNS[unit] if turn * unit < size
+    ]
+    best = min(found, key=lambda one: one.cost)
+    usual = found[-1] if vectors else next(one for one in found if one.turn <= _ROW)
+    return [usual] if best.cost >= usual.cost else [usual, best]
