@@ -359,7 +359,7 @@ def test_moves_and_maxima_of_many_bytes_at_a_time(tmp_path: Path) -> None:
         jobs += _jobs(moves, "shared", core, word)
     jobs += _jobs(pools, "shared", "cortex-m4", "_pool_dsp")
     names = " ".join(job.candidate.func.name for _, job in jobs if job.candidate.func)
-    for word in ("words16", "words8_rest", "words4", "16_rest", "_odd", "pad_",
+    for word in ("words16", "words_row", "16_rest", "pad_s8", "pad_border",
                  "vectors16_rest", "concat2", "3x3_by4", "by4_padded",
                  "large_by4"):  # fmt: skip
         assert word in names, word

@@ -4,7 +4,7 @@ address) or in vectors (M55). Knows no operator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pybuild.ir.loop import INT8, Bitcast, Expr, cast, const, load, offset, wide
 from pybuild.kernels.base.builder import Builder
@@ -15,7 +15,7 @@ from pybuild.targets.target import Target
 VECTOR, WORD = 16, 4
 # units of a row that is written out, and of a turn of a loop
 _ROW = 4
-_TURNS = {VECTOR: (2, 1), WORD: (16, 4, 2, 1)}
+_TURNS = {VECTOR: (4, 1), WORD: (16, 4)}
 
 
 @dataclass(frozen=True)
@@ -89,43 +89,48 @@ class Blocks:
 
     def move(self, k: Builder, size: Expr, x: Expr, y: Expr) -> None:
         """A row of `size` bytes from x to y."""
-        self._each(k, size, [y, x], lambda at, i: self._move(k, at[1], at[0], i))
+        self._each(k, size, [y, x], lambda at, i: self._moved(k, at[1], at[0], i))
 
     def fill(self, k: Builder, size: Expr, y: Expr, value: Value) -> None:
         """A row of `size` bytes with four again and again."""
-        self._each(k, size, [y], lambda at, i: value.put(k, self.unit, at[0], i))
+
+        def put(at: Sequence[Expr], places: Sequence[int]) -> None:
+            for place in places:
+                value.put(k, self.unit, at[0], const(place))
+
+        self._each(k, size, [y], put)
 
     def _each(
         self,
         k: Builder,
         size: Expr,
-        pointers: list[Expr],
-        do: Callable[[list[Expr], Expr], None],
+        pointers: Sequence[Expr],
+        do: Callable[[Sequence[Expr], Sequence[int]], None],
     ) -> None:
+        """`do`: a turn's units, at places behind the pointers"""
         places = [unit * self.unit for unit in range(self.turn)]
         if self.whole:
-            for place in places:
-                do(pointers, const(min(place, self.size - self.unit)))
+            do(pointers, [min(place, self.size - self.unit) for place in places])
             return
         moving = [k.let("at", pointer) for pointer in pointers]
         with k.loop("i", size - (self.bytes - 1), 0, self.bytes, rolled=True):
-            for place in places:
-                do([*moving], const(place))
+            do(moving, places)
             for at in moving:
                 k.assign(at, offset(at, self.bytes))
         if self.rest:
             last = k.let("last", size - self.bytes)
-            ends = [k.let("end", offset(pointer, last)) for pointer in pointers]
-            for place in places:
-                do([*ends], const(place))
+            do([k.let("end", offset(pointer, last)) for pointer in pointers], places)
 
-    def _move(self, k: Builder, x: Expr, y: Expr, at: Expr) -> None:
-        if self.unit == VECTOR:
-            k.store(y, at, bytes_at(x, at))
-        elif self.unit == WORD:
-            k.store(y, at, wide(x, at), wide=True)
-        else:
-            k.store(y, at, load(x, at))
+    def _moved(self, k: Builder, x: Expr, y: Expr, places: Sequence[int]) -> None:
+        if self.unit != VECTOR:
+            for at in places:
+                word = self.unit == WORD
+                k.store(y, at, wide(x, at) if word else load(x, at), wide=word)
+            return
+        found = [k.let("v", bytes_at(x, at)) for at in places]
+        # the first last: gcc has that store move the pointer
+        for at, value in reversed(list(zip(places, found, strict=True))):
+            k.store(y, at, value)
 
 
 def ways(target: Target, size: int) -> list[Blocks]:
@@ -138,9 +143,13 @@ def ways(target: Target, size: int) -> list[Blocks]:
     units = -(-size // unit)
     if units <= _ROW:
         return [Blocks(size, unit, units)]
-    found = [
-        Blocks(size, unit, turn) for turn in _TURNS[unit] if turn * unit < size
-    ]
+    found = [Blocks(size, unit, turn) for turn in _TURNS[unit] if turn * unit < size]
     best = min(found, key=lambda one: one.cost)
-    usual = found[-1] if vectors else next(one for one in found if one.turn <= _ROW)
-    return [usual] if best.cost >= usual.cost else [usual, best]
+    return [found[-1]] if best.cost >= found[-1].cost else [found[-1], best]
+
+
+def filling(target: Target, size: int) -> Blocks:
+    """How so many bytes are filled: of vectors in the fewest turns, of words in little
+    code."""
+    found = ways(target, size)
+    return found[-1] if found[-1].unit == VECTOR else found[0]

@@ -21,7 +21,7 @@ from pybuild.kernels.base.operands import (
     short,
     whole_operands,
 )
-from pybuild.kernels.portable.blocks import Blocks, Value, ways
+from pybuild.kernels.portable.blocks import Blocks, Value, filling, ways
 from pybuild.kernels.portable.shape import (
     Axis,
     copies,
@@ -203,8 +203,9 @@ class _Border:
         return found + ([] if self.spills else [self.row.before, self.row.after])
 
     def _name(self) -> str:
-        ends = f"ends{'_'.join(map(str, self.ends))}of{self.unit}" if self.spills else ""
-        fills = [ways(self.target, n)[0].key if n else "none" for n in self._fills()]
+        units = "_".join(map(str, self.ends))
+        ends = f"ends{units}of{self.unit}" if self.spills else ""
+        fills = [filling(self.target, n).key if n else "none" for n in self._fills()]
         parts = ("pad_border", f"{len(self.dims)}d", self.by.key, ends, *fills)
         return "_".join(part for part in parts if part)
 
@@ -215,7 +216,7 @@ class _Border:
         self.value = Value.bind(k, k.arg("value", _word(layer.stored)))
         self._level(0, x, to)
         rows = math.prod(dim.size for dim in self.dims[:-1])
-        fills = sum(ways(self.target, n)[0].cost for n in self._fills() if n)
+        fills = sum(filling(self.target, n).cost for n in self._fills() if n)
         cost = rows * (self.by.cost + sum(self.ends) + 6) + fills
         return offer(k, operands, cost=cost * layer.calls)
 
@@ -258,7 +259,7 @@ class _Border:
         """So many bytes from y on; where they end."""
         if not count:
             return y
-        by, k = ways(self.target, count)[0], self.k
+        by, k = filling(self.target, count), self.k
         size = const(count) if by.whole else k.arg(name, count)
         by.fill(k, size, y, self.value)
         return k.let("behind", offset(y, size))

@@ -236,10 +236,10 @@ def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     outer = math.prod(y.shape[first:axis])
     chunks = [math.prod(graph.tensor(n).shape[axis:]) for n in node.inputs]
     elem = element(y)
-    each = [
-        copies(target, (Axis(outer, c, sum(chunks)), Axis(c, 1, 1)), elem)
-        for c in chunks
-    ]
+    axes = [(Axis(outer, c, sum(chunks)), Axis(c, 1, 1)) for c in chunks]
+    each = [copies(target, one, elem) for one in axes]
+    if len({one[0].elem for one in each}) > 1:  # some go element by element
+        each = [[Copy(join(one), elem)] for one in axes]
     found = [[one[0] for one in each]]
     if any(len(one) > 1 for one in each):
         found.append([one[-1] for one in each])
