@@ -1,5 +1,6 @@
 // Every header of crt in C++, twice each, and the calls as C++ sees them.
 #include "crt/abi.h"
+#include "crt/between.h"
 #include "crt/calls.h"
 #include "crt/compat_tvm.h"
 #include "crt/compat_tvm_models.h"
@@ -38,6 +39,7 @@
 #include "crt/weights.h"
 
 #include "crt/abi.h"
+#include "crt/between.h"
 #include "crt/calls.h"
 #include "crt/compat_tvm.h"
 #include "crt/compat_tvm_models.h"

@@ -31,7 +31,7 @@ from pybuild.ir.loop import (
     load,
     wide,
 )
-from pybuild.kernels.base import extremes, intrin, pairs, reals
+from pybuild.kernels.base import between, extremes, intrin, pairs, reals
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.targets.core import CORES
@@ -140,6 +140,10 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_held_sub_bytes": lambda x, w: _held_bytes(x, w),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_saturate16": lambda x: np.clip(x, -32768, 32767),
+    "crt_held_14_bits": lambda x: np.clip(x, 0, 2**14 - 1),
+    "crt_held_16_bits": lambda x: np.clip(x, 0, 2**16 - 1),
+    "crt_held_17_bits": lambda x: np.clip(x, 0, 2**17 - 1),
+    "crt_two_points": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
     "crt_mulhi_add_round": lambda x, w, a: a + ((x * w + (1 << 31)) >> 32),
@@ -153,6 +157,7 @@ INTRINS = [
     v for m in (intrin, pairs) for v in vars(m).values() if isinstance(v, Intrin)
 ]
 INTRINS += [reals.WHOLE, reals.WHOLE_EVEN]
+INTRINS += [between.HELD14, between.HELD16, between.HELD17, between.TWO_POINTS]
 INTRINS += [extremes.MIN_BYTES, extremes.MAX_HALVES, extremes.MIN_HALVES]
 
 
@@ -172,7 +177,7 @@ def _values(name: str) -> list[np.ndarray]:
         return [numbers.astype(np.float32).view(np.int32)]
     if name == "crt_float_in_order":
         return [chance.standard_normal(N).astype(np.float32).view(np.int32)]
-    if name == "crt_dot2" or name.startswith("crt_mla"):
+    if name in ("crt_dot2", "crt_two_points") or name.startswith("crt_mla"):
         # int8 values by int16 weights: no product leaves int32
         pairs = chance.integers(-128, 128, (2, N))
         made[0] = (pairs[0] << 16) + (pairs[1] & 0xFFFF)
@@ -278,6 +283,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
     source = tmp_path / "kernels.c"
     parts = ['#include "crt/abi.h"', '#include "crt/pairs.h"']
     parts += ['#include "crt/reals.h"', '#include "crt/extremes.h"']
+    parts.append('#include "crt/between.h"')
     for job, _ in jobs:
         func = job.candidate.func
         parts.append(f"void {func.name}(void *const *p, const int32_t *a);")

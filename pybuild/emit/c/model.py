@@ -43,6 +43,7 @@ from pybuild.emit.tables.tables import (
 from pybuild.ir.loop import Func, Intrin, const
 from pybuild.ir.loop_verify import has_halves, has_vectors, has_words, intrins
 from pybuild.kernels.base import (
+    between,
     extremes,
     pairs,
     reals,
@@ -104,7 +105,7 @@ def _vectors(funcs: Kernels) -> list[str]:
     called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
     found = [
         f'#include "{own.HEADER}"'
-        for own in (extremes, pairs, reals)
+        for own in (between, extremes, pairs, reals)
         if called & own.NAMES
     ]
     if not any(has_vectors(func) for func, _ in funcs):

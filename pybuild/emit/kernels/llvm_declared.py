@@ -34,6 +34,7 @@ def literal(value: int | float, dtype: DType) -> str:
 
 _INSTRUCTIONS = (
     ("dsp", "llvm.arm.ssat", 2),
+    ("dsp", "llvm.arm.usat", 2),
     ("dsp", "llvm.arm.smlad", 3),
     ("dsp", "llvm.arm.smlabb", 3),
     ("dsp", "llvm.arm.smlatt", 3),
