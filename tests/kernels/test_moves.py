@@ -61,8 +61,9 @@ def test_as_numpy_by_llvm_and_in_c(tmp_path: Path) -> None:
             for core in CORES if dtype is not FLOAT32 else CORES[1:]:
                 jobs += [Job(o, one.arrays, made) for o in _offers(one, core)]
     names = " ".join({job.candidate.func.name for job in jobs if job.candidate.func})
-    for word in ("bytes_row", "words_row", "words64_rest", "words16_rest", "vectors16",
-                 "vectors64_rest", "vectors_row", "ends", "border_3d"):  # fmt: skip
+    forms = "bytes_row words_row words64_rest words16_rest vectors16 vectors64_rest"
+    forms += " vectors_row halves_row ends border_3d"
+    for word in forms.split():
         assert word in names, word
     for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
         for job, result in zip(jobs, results, strict=True):

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 from pybuild.ir.loop import INT8, Bitcast, Expr, cast, const, load, offset, wide
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.vectors import ALL4, BYTES, bytes_at
+from pybuild.kernels.base.vectors import ALL4, BYTES, bytes_at, halves_at
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
-VECTOR, WORD = 16, 4
+VECTOR, HALF, WORD = 16, 8, 4  # half a vector: eight bytes, widened and narrowed
 # units of a row that is written out, and of a turn of a loop
 _ROW = 4
 _TURNS = {VECTOR: (4, 1), WORD: (16, 4)}
@@ -69,7 +69,8 @@ class Blocks:
     @property
     def key(self) -> str:
         """What distinguishes the code of two rows."""
-        kind = {VECTOR: "vectors", WORD: "words", 1: "bytes"}[self.unit]
+        names = {VECTOR: "vectors", HALF: "halves", WORD: "words", 1: "bytes"}
+        kind = names[self.unit]
         if self.whole:
             return f"{kind}_row{self.size}"
         return f"{kind}{self.bytes}{'_rest' * self.rest}"
@@ -122,34 +123,41 @@ class Blocks:
             do([k.let("end", offset(pointer, last)) for pointer in pointers], places)
 
     def _moved(self, k: Builder, x: Expr, y: Expr, places: Sequence[int]) -> None:
-        if self.unit != VECTOR:
+        if self.unit < HALF:
             for at in places:
                 word = self.unit == WORD
                 k.store(y, at, wide(x, at) if word else load(x, at), wide=word)
             return
-        found = [k.let("v", bytes_at(x, at)) for at in places]
+        read = bytes_at if self.unit == VECTOR else halves_at
+        found = [k.let("v", read(x, at)) for at in places]
         # the first last: gcc has that store move the pointer
         for at, value in reversed(list(zip(places, found, strict=True))):
             k.store(y, at, value)
 
 
 def ways(target: Target, size: int) -> list[Blocks]:
-    """The ways to do so many bytes on a core, little code first; none where it moves
+    """The ways to copy so many bytes on a core, little code first; none where it moves
     elements one by one."""
-    vectors = "mve" in target.features
-    if not vectors and "words" not in target.features:
-        return []
-    unit = next(u for u in (VECTOR * vectors, WORD, 1) if u and u <= size)
-    units = -(-size // unit)
-    if units <= _ROW:
-        return [Blocks(size, unit, units)]
-    found = [Blocks(size, unit, turn) for turn in _TURNS[unit] if turn * unit < size]
-    best = min(found, key=lambda one: one.cost)
-    return [found[-1]] if best.cost >= found[-1].cost else [found[-1], best]
+    return _ways(target, size, HALF)
 
 
 def filling(target: Target, size: int) -> Blocks:
-    """How so many bytes are filled: of vectors in the fewest turns, of words in little
-    code."""
-    found = ways(target, size)
+    """How so many bytes are filled, on a core that has a way: of vectors in the fewest
+    turns, of words in little code."""
+    found = _ways(target, size, WORD)
     return found[-1] if found[-1].unit == VECTOR else found[0]
+
+
+def _ways(target: Target, size: int, least: int) -> list[Blocks]:
+    """least  of the units of vectors"""
+    vectors = "mve" in target.features
+    if not vectors and "words" not in target.features:
+        return []
+    units = (VECTOR, least, WORD, 1) if vectors else (WORD, 1)
+    unit = next(u for u in units if u <= size)
+    count = -(-size // unit)
+    if count <= _ROW:
+        return [Blocks(size, unit, count)]
+    found = [Blocks(size, unit, turn) for turn in _TURNS[unit] if turn * unit < size]
+    best = min(found, key=lambda one: one.cost)
+    return [found[-1]] if best.cost >= found[-1].cost else [found[-1], best]

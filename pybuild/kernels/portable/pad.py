@@ -121,7 +121,7 @@ def _filled(layer: _Layer, target: Target) -> Candidate:
     ]
     one, elem = copies(target, axes, element(y))[0], element(y)
     count = math.prod(dim.total for dim in dims) * elem.bytes // one.elem.bytes
-    by = None if one.by is None else ways(target, count)[0]
+    by = None if one.by is None else filling(target, count)
     kind = "" if by is None else f"_{by.key}"
     what = "x within a border of one value, elements of"
     order = f"the whole output is filled; then x: {one.order}"
@@ -183,7 +183,7 @@ class _Border:
         self.dims = (*outer, self.row)
         self.x_steps = row_major([dim.size for dim in self.dims])
         self.y_steps = row_major([dim.total for dim in self.dims])
-        self.unit = ways(target, self.row.total)[0].unit
+        self.unit = filling(target, self.row.total).unit
         self.ends = tuple(-(-n // self.unit) for n in (self.row.before, self.row.after))
         what = "x within a border of one value, elements of"
         order = f"rows of x {by.words}; before each its ends, which x covers"

@@ -57,7 +57,7 @@ def test_every_value(way: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(result["y"], job.outputs["y"], name)
 
 
-@pytest.mark.parametrize(("core", "most"), [("cortex-m4", 21), ("cortex-m55", 7)])
+@pytest.mark.parametrize(("core", "most"), [("cortex-m4", 21), ("cortex-m55", 8)])
 def test_few_instructions_an_element(core: str, most: float) -> None:
     """By estimate, of a scale that is no power of two."""
     for op in OPS:
