@@ -23,6 +23,7 @@ from pybuild.kernels.operators import (
     eltwise,
     extremes,
     pool,
+    softmax,
     tables,
 )
 from pybuild.kernels.operators import mean as reduce
@@ -41,7 +42,6 @@ from pybuild.kernels.portable import (
     recurrent,
     shape,
     signal,
-    softmax,
     svdf,
 )
 from pybuild.ops.hybrid import SUMS

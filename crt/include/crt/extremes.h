@@ -91,6 +91,20 @@ CRT_INLINE crt_int32x4 crt_min4(crt_int32x4 v, crt_int32x4 u)
 #endif
 }
 
+/* The greatest of all lanes. */
+CRT_INLINE int32_t crt_most8(crt_int16x8 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vmaxvq_s16(INT16_MIN, v);
+#else
+    int32_t most = v.lane[0];
+    for (int i = 1; i < 8; i++) {
+        most = crt_max_int32(most, v.lane[i]);
+    }
+    return most;
+#endif
+}
+
 CRT_C_BODIES_END
 
 #endif

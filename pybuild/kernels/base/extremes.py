@@ -12,6 +12,7 @@ from pybuild.ir.loop import (
     INT32,
     Expr,
     Intrin,
+    Lane,
     Lanes,
     Var,
     binary,
@@ -66,5 +67,16 @@ ALL8 = _vectors("crt_all8", (_N,), Lanes((cast(_N, INT16),) * 8))
 MAX8 = _vectors("crt_max8", (_X8, _W8), binary("max", _X8, _W8))
 MIN8 = _vectors("crt_min8", (_X8, _W8), binary("min", _X8, _W8))
 MIN4 = _vectors("crt_min4", (_V, _U), binary("min", _V, _U))
+
+
+def _most() -> Expr:
+    most = i32(Lane(_X8, 0))
+    for i in range(1, 8):
+        most = maximum(most, i32(Lane(_X8, i)))
+    return most
+
+
+# the greatest of all lanes
+MOST8 = _vectors("crt_most8", (_X8,), _most())
 # by which a kernel is seen to need HEADER
 NAMES = {v.name for v in list(vars().values()) if isinstance(v, Intrin)}
