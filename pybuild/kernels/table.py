@@ -16,6 +16,7 @@ from pybuild.kernels.any_type import (
 from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
+from pybuild.kernels.moves import pad, shape
 from pybuild.kernels.operators import (
     conv2d,
     convert,
@@ -38,9 +39,7 @@ from pybuild.kernels.portable import (
     hybrid,
     image,
     norm,
-    pad,
     recurrent,
-    shape,
     signal,
     svdf,
 )

@@ -30,8 +30,7 @@ CRT_HELD(crt_held_17_bits, 17)
 
 /* start + points.low * shares.low + points.high * shares.high, as crt_dot2, in
  * another register than the start's. */
-CRT_INLINE int32_t crt_two_points(int32_t points, int32_t shares,
-                                  int32_t start)
+CRT_INLINE int32_t crt_two_points(int32_t points, int32_t shares, int32_t start)
 {
 #if defined(CRT_DSP)
     int32_t value;

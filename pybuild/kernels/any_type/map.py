@@ -19,7 +19,7 @@ from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.layers.largest import largest
 from pybuild.kernels.math import angles
-from pybuild.kernels.portable.shape import raw
+from pybuild.kernels.moves.shape import raw
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 

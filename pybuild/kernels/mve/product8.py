@@ -99,7 +99,7 @@ class _Fours(_Product):
     ) -> None:
         y, first = at
         four = PLUS4(LANES(*sums), words_at(known["base"], first))
-        total = ADD4(four, known[f"end{row}"])
+        total: Expr = ADD4(four, known[f"end{row}"])
         if self.rule.left:
             total = TIMES4(total, ALL4(known["up"]))
         if self.rule.rule:

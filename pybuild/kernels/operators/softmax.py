@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import INT16
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.mve import softmax16
+from pybuild.kernels.mve.int16 import softmax as vectors
 from pybuild.kernels.portable import softmax as portable
 from pybuild.targets.target import Target
 
@@ -18,5 +18,5 @@ def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     found = portable.softmax(node, graph, target)
     narrow = graph.tensor(node.output).dtype is INT16 and not node.attrs.get("wide")
     if "mve" in target.features and narrow:
-        found += softmax16.softmax(node, graph)
+        found += vectors.softmax(node, graph)
     return found

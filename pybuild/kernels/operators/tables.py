@@ -17,7 +17,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import Operands, elementwise_operands, offer
 from pybuild.kernels.base.vectors import TABLE16, bytes_at
-from pybuild.kernels.mve import curve16 as curve16_mve
+from pybuild.kernels.mve.int16 import curve as curve16_mve
 from pybuild.kernels.portable import act, curve16
 from pybuild.ops.act import unary_table
 from pybuild.ops.base.operator import BYTES

@@ -1,10 +1,5 @@
-"""logistic and tanh of int16 between points of a table, on half a curve: the size of a
-step is looked up, and its sign is given back.
-
-With t what LiteRT computes of that size, and 2^15 taken off each point of the table:
-    logistic  2^14 + sign * ((t + 2^9) >> 10), from the 255th point on held below 2^14
-    tanh      sign * ((t + 2^7) >> 8)
-That is LiteRT's rule (ops/int16/act16.py), whose unit less below zero rounds as this.
+"""logistic and tanh of int16 by LiteRT's rule (ops/int16/act16.py): the size of a step
+is looked up on half a curve, and its sign is given back. See `_kernel`.
 """
 
 from __future__ import annotations
@@ -108,7 +103,14 @@ _Between = Callable[[Builder, Curve, Expr, Expr], Expr]
 
 
 def _kernel(one: Curve, kind: str, between: _Between) -> Candidate:
-    """With DSP some in a turn, then the rest."""
+    """With DSP some in a turn, then the rest. Of t, which LiteRT makes of a size, less
+    2^15 in each point of the table:
+
+        logistic  2^14 + sign * ((t + 2^9) >> 10), from the last point on below 2^14
+        tanh      sign * ((t + 2^7) >> 8)
+
+    LiteRT's unit less below zero rounds to the same.
+    """
     dsp = kind != ""
     turn = _TURN if dsp and one.count >= _TURN else 1
     rest = one.count % turn > 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pybuild.ir.loop import INT16
-from pybuild.kernels.mve.quotient import quotient
+from pybuild.kernels.mve.int16.quotient import quotient
 from pybuild.kernels.table import candidates
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS

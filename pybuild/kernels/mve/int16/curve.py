@@ -61,11 +61,10 @@ class _Values:
     def of(self, x: Expr) -> Expr:
         """The results of four elements."""
         k, one, bits = self.k, self.one, self.one.made.bits
+        steps = TIMES4(x, self.multiplier)
         if one.made.shift:
-            d = RIGHT4(LINE4(x, self.multiplier, self.half), self.shift)
-        else:
-            d = TIMES4(x, self.multiplier)
-        d = k.let("d", d)
+            steps = RIGHT4(LINE4(x, self.multiplier, self.half), self.shift)
+        d = k.let("d", steps)
         size = k.let("size", SIZE4(d, const(one.most)))
         at = k.let("at", RIGHT4(size, const(bits)))
         first, second = (

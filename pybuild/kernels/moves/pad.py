@@ -21,8 +21,8 @@ from pybuild.kernels.base.operands import (
     short,
     whole_operands,
 )
-from pybuild.kernels.portable.blocks import Blocks, Value, filling, ways
-from pybuild.kernels.portable.shape import (
+from pybuild.kernels.moves.blocks import Blocks, Value, filling, ways
+from pybuild.kernels.moves.shape import (
     Axis,
     copies,
     copy_axes,

@@ -20,7 +20,7 @@ from pybuild.kernels.base.operands import (
     short,
     whole_operands,
 )
-from pybuild.kernels.portable.blocks import WORD, Blocks, ways
+from pybuild.kernels.moves.blocks import WORD, Blocks, ways
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 

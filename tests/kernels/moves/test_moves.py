@@ -12,7 +12,7 @@ import pytest
 from pybuild.dtype import DType
 from pybuild.ir.loop import FLOAT32, INT8, INT16
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.portable.blocks import ways
+from pybuild.kernels.moves.blocks import ways
 from pybuild.kernels.table import candidates
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
