@@ -36,8 +36,8 @@ CORES = (
 )  # fmt: skip
 # what a word of a kernel's name says of its instructions; without one: for any core
 FAMILIES = {
-    "dsp": "pairs", "pairs": "pairs", "mve": "vectors", "vectors16": "vectors",
-    "words16": "words",
+    "dsp": "pairs", "pairs": "pairs", "mve": "vectors", "vectors": "vectors",
+    "halves": "vectors", "words": "words",
 }  # fmt: skip
 OPENING = f"""{HEAD}
 Written by `python -m tests.kernel_table`; do not edit. For a layer of each kind and
@@ -166,7 +166,8 @@ def served(made: Case, core: str) -> tuple[str, int]:
     best = found[costs.index(min(costs))]
     words = best.func.name.split("_") if best.func else []
     blocks = any(word.startswith("block") for word in words) and "f32" not in words
-    named = [FAMILIES[word] for word in words if word in FAMILIES]
+    bare = [word.rstrip("0123456789") for word in words]
+    named = [FAMILIES[word] for word in bare if word in FAMILIES]
     return [*named, *(["scalar"] if blocks else []), "any"][0], min(costs)
 
 

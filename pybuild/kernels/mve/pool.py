@@ -35,7 +35,7 @@ from pybuild.kernels.epilogues.affine import Affine, of_means
 from pybuild.kernels.epilogues.affine_line import MOST, Line, line
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.pool import SIZES, Layer
-from pybuild.kernels.mve.int16.quotient import Quotient, quotient
+from pybuild.kernels.layers.quotient import Quotient, quotient
 from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.pool import averages
 from pybuild.ops.reduce import MeanParameters

@@ -27,23 +27,23 @@ class Quotient:
     shift: int
     low: int
     high: int
+    words = "divided by the number of cells, rounded to nearest, ties away from zero"
 
     @property
     def key(self) -> str:
         """What distinguishes the code of two layers."""
         return "clamped" if (self.low, self.high) != (-_REACH, _REACH - 1) else ""
 
-    @property
-    def words(self) -> str:
-        """`key` for readers of the C."""
-        return "divided by the number of cells, rounded to nearest, ties away from zero"
-
     def bind(self, k: Builder) -> Callable[[Expr], Expr]:
         """The words of four sums, not clamped."""
-        more = k.let("more", ALL4(const(1 << _MORE)))
         factor = k.arg("factor", self.factor)
-        shift = k.arg("shift", -self.shift)
-        return lambda total: ONCE_ALL4(TIMES4(total, more), factor, shift)
+        return by_factor(k, factor, k.arg("shift", -self.shift))
+
+
+def by_factor(k: Builder, factor: Expr, shift: Expr) -> Callable[[Expr], Expr]:
+    """What divides a vector of sums; `shift`: minus the bits to the right."""
+    more = k.let("more", ALL4(const(1 << _MORE)))
+    return lambda total: ONCE_ALL4(TIMES4(total, more), factor, shift)
 
 
 def quotient(cells: int, limits: tuple[int, int]) -> Quotient | None:
