@@ -1,7 +1,7 @@
 /* crt/between.h: values between two points of a table, and what holds a place
  * within it; with DSP instructions or Helium (MVE) an instruction or two,
  * elsewhere their meaning. Knows no model.
- * MISRA 7.2, 10.1, 20.7, in this file: they work on bits */
+ * MISRA 10.1, 10.7, 20.7, in this file: they work on bits */
 #ifndef CRT_BETWEEN_H
 #define CRT_BETWEEN_H
 

@@ -1,7 +1,7 @@
 /* crt/extremes.h: the greater and the less of numbers that lie side by side, in
  * words and in vectors; with DSP instructions or Helium (MVE) one or two
  * instructions, elsewhere comparisons. Knows no model.
- * MISRA 7.2, 10.1, 10.7, 20.7, in this file: they work on bits */
+ * MISRA 10.1, 20.7, in this file: they work on bits */
 #ifndef CRT_EXTREMES_H
 #define CRT_EXTREMES_H
 
