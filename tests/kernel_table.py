@@ -5,6 +5,7 @@ tests.kernel_table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,10 +35,11 @@ CORES = (
     "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55",
     "rv32imc",
 )  # fmt: skip
-# what a word of a kernel's name says of its instructions; without one: for any core
+# what a word of a kernel's name says of its instructions, or one with a number of bytes
+# behind it; without one: for any core
 FAMILIES = {
-    "dsp": "pairs", "pairs": "pairs", "mve": "vectors", "vectors16": "vectors",
-    "words16": "words",
+    "dsp": "pairs", "pairs": "pairs", "mve": "vectors", "vectors#": "vectors",
+    "halves#": "vectors", "words#": "words",
 }  # fmt: skip
 OPENING = f"""{HEAD}
 Written by `python -m tests.kernel_table`; do not edit. For a layer of each kind and
@@ -164,7 +166,8 @@ def served(made: Case, core: str) -> tuple[str, int]:
     found = candidates(made.node, made.graph, target)
     costs = [price(one, target).instructions for one in found]
     best = found[costs.index(min(costs))]
-    words = best.func.name.split("_") if best.func else []
+    name = best.func.name if best.func else ""
+    words = re.sub(r"(words|vectors|halves)(_row)?\d+", r"\1#", name).split("_")
     blocks = any(word.startswith("block") for word in words) and "f32" not in words
     named = [FAMILIES[word] for word in words if word in FAMILIES]
     return [*named, *(["scalar"] if blocks else []), "any"][0], min(costs)

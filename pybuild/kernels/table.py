@@ -11,19 +11,21 @@ from pybuild.kernels.any_type import (
     contract,
     detect,
     index,
-    map,
     resize,
 )
 from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
 from pybuild.kernels.hybrid import quantize, scale
+from pybuild.kernels.moves import pad, shape
 from pybuild.kernels.operators import (
     conv2d,
     convert,
     depthwise_conv2d,
     eltwise,
+    extremes,
     pool,
+    softmax,
     tables,
 )
 from pybuild.kernels.operators import mean as reduce
@@ -39,9 +41,7 @@ from pybuild.kernels.portable import (
     halving_fft,
     image,
     norm,
-    shape,
     signal,
-    softmax,
 )
 from pybuild.ops.hybrid import SUMS
 from pybuild.targets.target import TARGETS, Target
@@ -68,14 +68,14 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "logistic": tables.unary,
     "lookup": tables.lookup,
     "lstm": lstm,
-    "map": map.element_map,
+    "map": extremes.element_map,
     "matmul": matmul,
     "max_pool2d": pool.pool,
     "mean": reduce.mean,
     "mul": eltwise.eltwise,
     "prelu": eltwise.eltwise,
     "norm": norm.norm,
-    "pad": shape.pad,
+    "pad": pad.pad,
     "places": index.places,
     "quantize_dynamic": quantize.quantize_dynamic,
     "quantize": convert.quantize,

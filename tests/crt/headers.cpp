@@ -1,5 +1,6 @@
 // Every header of crt in C++, twice each, and the calls as C++ sees them.
 #include "crt/abi.h"
+#include "crt/between.h"
 #include "crt/calls.h"
 #include "crt/compat_tvm.h"
 #include "crt/compat_tvm_models.h"
@@ -9,6 +10,7 @@
 #include "crt/device.h"
 #include "crt/dlpack.h"
 #include "crt/error.h"
+#include "crt/extremes.h"
 #include "crt/finite.h"
 #include "crt/frame.h"
 #include "crt/graph.h"
@@ -37,6 +39,7 @@
 #include "crt/weights.h"
 
 #include "crt/abi.h"
+#include "crt/between.h"
 #include "crt/calls.h"
 #include "crt/compat_tvm.h"
 #include "crt/compat_tvm_models.h"
@@ -46,6 +49,7 @@
 #include "crt/device.h"
 #include "crt/dlpack.h"
 #include "crt/error.h"
+#include "crt/extremes.h"
 #include "crt/finite.h"
 #include "crt/frame.h"
 #include "crt/graph.h"

@@ -283,7 +283,8 @@ def c_source(funcs: Sequence[Func]) -> str:
         for intrin in intrins(func):
             assert needed.setdefault(intrin.name, intrin) == intrin, intrin.name
     parts = ['#include "crt/abi.h"', '#include "crt/eights.h"', '#include "crt/wide.h"']
-    parts += ['#include "crt/pairs.h"', '#include "crt/reals.h"']
+    parts += ['#include "crt/pairs.h"', '#include "crt/extremes.h"']
+    parts += ['#include "crt/reals.h"', '#include "crt/between.h"']
     parts += ["#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", ""]
     parts += [c_printer.inline_function(i) for i in needed.values() if i.c is None]
     parts += [c_printer.function(func) for func in funcs]

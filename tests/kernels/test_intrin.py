@@ -31,7 +31,7 @@ from pybuild.ir.loop import (
     load,
     wide,
 )
-from pybuild.kernels.base import intrin, pairs, reals
+from pybuild.kernels.base import between, extremes, intrin, pairs, reals
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.targets.core import CORES
@@ -55,6 +55,10 @@ def _bytes(x: np.ndarray, which: tuple[int, int]) -> np.ndarray:
 
 def _added(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return (((x >> 16) + (w >> 16)) << 16) + (x + w & 0xFFFF)
+
+
+def _each_half(f: np.ufunc, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return (f(x >> 16, w >> 16) << 16) + (f(_low(x), _low(w)) & 0xFFFF)
 
 
 def _each_byte(f: np.ufunc, x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -130,9 +134,16 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_add_even_bytes": lambda x, w: _added(x, _bytes(w, (0, 2))),
     "crt_add_odd_bytes": lambda x, w: _added(x, _bytes(w, (1, 3))),
     "crt_max_bytes": lambda x, w: _each_byte(np.maximum, x, w),
+    "crt_min_bytes": lambda x, w: _each_byte(np.minimum, x, w),
+    "crt_max_halves": lambda x, w: _each_half(np.maximum, x, w),
+    "crt_min_halves": lambda x, w: _each_half(np.minimum, x, w),
     "crt_held_sub_bytes": lambda x, w: _held_bytes(x, w),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_saturate16": lambda x: np.clip(x, -32768, 32767),
+    "crt_held_14_bits": lambda x: np.clip(x, 0, 2**14 - 1),
+    "crt_held_16_bits": lambda x: np.clip(x, 0, 2**16 - 1),
+    "crt_held_17_bits": lambda x: np.clip(x, 0, 2**17 - 1),
+    "crt_two_points": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
     "crt_mulhi_add_round": lambda x, w, a: a + ((x * w + (1 << 31)) >> 32),
@@ -146,6 +157,8 @@ INTRINS = [
     v for m in (intrin, pairs) for v in vars(m).values() if isinstance(v, Intrin)
 ]
 INTRINS += [reals.WHOLE, reals.WHOLE_EVEN]
+INTRINS += [between.HELD14, between.HELD16, between.HELD17, between.TWO_POINTS]
+INTRINS += [extremes.MIN_BYTES, extremes.MAX_HALVES, extremes.MIN_HALVES]
 
 
 def _values(name: str) -> list[np.ndarray]:
@@ -164,7 +177,7 @@ def _values(name: str) -> list[np.ndarray]:
         return [numbers.astype(np.float32).view(np.int32)]
     if name == "crt_float_in_order":
         return [chance.standard_normal(N).astype(np.float32).view(np.int32)]
-    if name == "crt_dot2" or name.startswith("crt_mla"):
+    if name in ("crt_dot2", "crt_two_points") or name.startswith("crt_mla"):
         # int8 values by int16 weights: no product leaves int32
         pairs = chance.integers(-128, 128, (2, N))
         made[0] = (pairs[0] << 16) + (pairs[1] & 0xFFFF)
@@ -269,7 +282,8 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
     jobs = _jobs()
     source = tmp_path / "kernels.c"
     parts = ['#include "crt/abi.h"', '#include "crt/pairs.h"']
-    parts.append('#include "crt/reals.h"')
+    parts += ['#include "crt/reals.h"', '#include "crt/extremes.h"']
+    parts.append('#include "crt/between.h"')
     for job, _ in jobs:
         func = job.candidate.func
         parts.append(f"void {func.name}(void *const *p, const int32_t *a);")
@@ -292,6 +306,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
         "smmul",
         "smmlar",
         "ssub8",
+        "ssub16",
         "ssat",
         "vcvt.s32.f32",
         "vcvtr.s32.f32",
@@ -316,7 +331,7 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
     assembly = machine.emit_assembly(module)
     for word in (
         "smlad", "smlald", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul",
-        "smmlar", "ssub8", "ssat", "vcvt.s32.f32", "vcvtr.s32.f32",
+        "smmlar", "ssub8", "ssub16", "ssat", "vcvt.s32.f32", "vcvtr.s32.f32",
     ):  # fmt: skip
         assert word in assembly
     _on_cortex_m4(tmp_path, jobs, kernels)

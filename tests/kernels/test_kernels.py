@@ -14,9 +14,9 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.ir.loop import Intrin, Piece
 from pybuild.ir.loop_verify import intrins
+from pybuild.kernels.moves import shape
 from pybuild.kernels.operators import eltwise
 from pybuild.kernels.operators import mean as reduce
-from pybuild.kernels.portable import shape
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_candidate, run_llvm
@@ -359,8 +359,8 @@ def test_moves_and_maxima_of_many_bytes_at_a_time(tmp_path: Path) -> None:
         jobs += _jobs(moves, "shared", core, word)
     jobs += _jobs(pools, "shared", "cortex-m4", "_pool_dsp")
     names = " ".join(job.candidate.func.name for _, job in jobs if job.candidate.func)
-    for word in ("words16", "words8_rest", "words4", "16_rest", "_odd", "pad_",
-                 "vectors16_rest", "concat2", "3x3_by4", "by4_padded",
+    for word in ("words16", "words_row", "16_rest", "pad_s8", "pad_border",
+                 "vectors_row", "concat2", "3x3_by4", "by4_padded",
                  "large_by4"):  # fmt: skip
         assert word in names, word
     _check(jobs, run_llvm([job for _, job in jobs]))

@@ -96,9 +96,15 @@ def test_c_reads_nothing_outside(tmp_path: Path) -> None:
             offers = candidates(graph.nodes[0], graph, TARGETS[target])
             jobs.append(Job(offers[-1], given, wanted))
     names = {job.candidate.func.name for job in jobs if job.candidate.func}
-    words = "s8", "s8_dsp", "s8_dsp_rest", "s8_mve", "s8_mve_copied"
+    words = "s8", "s8_dsp", "s8_dsp_rest"
     ends = "", "_double", "_left_double"
-    assert names == {f"matmul_{w}{end}_2x2_sss" for w in words for end in ends}
+    wanted = {f"matmul_{w}{end}_2x2_sss" for w in words for end in ends}
+    for copied in ("", "_copied"):
+        wanted.add(f"matmul_s8_mve{copied}_2x2_sss")
+        for fours, end in (("", "_double"), ("_lifted_up", "_left_double")):
+            name = f"matmul_s8_mve_fours{fours}{copied}{end}_2x4_last_sss"
+            wanted.add(name)
+    assert names == wanted
     for job, result in zip(jobs, run_c(jobs, tmp_path, "gcc"), strict=True):
         np.testing.assert_array_equal(result["y"], job.outputs["y"])
 

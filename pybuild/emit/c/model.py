@@ -43,6 +43,8 @@ from pybuild.emit.tables.tables import (
 from pybuild.ir.loop import Func, Intrin, const
 from pybuild.ir.loop_verify import has_halves, has_vectors, has_words, intrins
 from pybuild.kernels.base import (
+    between,
+    extremes,
     pairs,
     reals,
     vector_eights,
@@ -102,7 +104,11 @@ def kernels_file(funcs: Kernels, banner: str) -> str:
 def _vectors(funcs: Kernels) -> list[str]:
     """The headers of kernels with vectors, and of those with pairs, if some are."""
     called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
-    found = [f'#include "{own.HEADER}"' for own in (pairs, reals) if called & own.NAMES]
+    found = [
+        f'#include "{own.HEADER}"'
+        for own in (between, extremes, pairs, reals)
+        if called & own.NAMES
+    ]
     if not any(has_vectors(func) for func, _ in funcs):
         return found
     for own in (vector_eights, vector_packs, wide_vectors):

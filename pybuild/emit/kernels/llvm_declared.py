@@ -35,6 +35,7 @@ def literal(value: int | float, dtype: DType) -> str:
 
 _INSTRUCTIONS = (
     ("dsp", "llvm.arm.ssat", 2),
+    ("dsp", "llvm.arm.usat", 2),
     ("dsp", "llvm.arm.smlad", 3),
     ("dsp", "llvm.arm.smlabb", 3),
     ("dsp", "llvm.arm.smlatt", 3),
@@ -49,13 +50,23 @@ _INSTRUCTIONS = (
 # bytes of halves, each stored in a place of its own
 SCATTER = "llvm.arm.mve.vstr.scatter.offset.p0.v8i16.v8i16"
 _LONG = "declare i64 @llvm.arm.smlald(i32, i32, i64)"
-# two instructions that meet in the flags
-_TWICE = """
-define internal i32 @crt_max_bytes(i32 %x, i32 %w) alwaysinline nounwind {
-  %flags = call i32 @llvm.arm.ssub8(i32 %x, i32 %w)
-  %most = call i32 @llvm.arm.sel(i32 %x, i32 %w)
-  ret i32 %most
-}"""
+
+
+def _chosen(name: str, difference: str, given: str) -> str:
+    """Two instructions that meet in the flags."""
+    return f"""
+define internal i32 @{name}(i32 %x, i32 %w) alwaysinline nounwind {{
+  %flags = call i32 @llvm.arm.{difference}(i32 %x, i32 %w)
+  %chosen = call i32 @llvm.arm.sel({given})
+  ret i32 %chosen
+}}"""
+
+
+_CHOSEN = "\n".join(
+    _chosen(f"crt_{which}_{lanes}", difference, given)
+    for lanes, difference in (("bytes", "ssub8"), ("halves", "ssub16"))
+    for which, given in (("max", "i32 %x, i32 %w"), ("min", "i32 %w, i32 %x"))
+)
 
 # kernels/base/vector_rounds.py
 _ROUNDED = "call <4 x i32> @llvm.arm.mve.vshl.vector.v4i32.v4i32(<4 x i32> {}, i32 {})"
@@ -413,7 +424,7 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
         if feature in features:
             lines.append(f"declare i32 @{name}({', '.join(['i32'] * count)})")
     if "dsp" in features:
-        lines += [_LONG, _TWICE, _EVEN]
+        lines += [_LONG, _CHOSEN, _EVEN]
     # what kernels read and what they write never overlap, unless in place
     lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
     lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]

@@ -38,7 +38,7 @@ from pybuild.kernels.base.operands import (
     whole_operands,
 )
 from pybuild.kernels.math.curves16 import BETWEEN
-from pybuild.kernels.portable.shape import element
+from pybuild.kernels.moves.shape import element
 from pybuild.ops.index import JOINS, outer_inner
 from pybuild.targets.target import Target
 

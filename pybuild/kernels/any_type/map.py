@@ -19,7 +19,7 @@ from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.layers.largest import largest
 from pybuild.kernels.math import angles
-from pybuild.kernels.portable.shape import raw
+from pybuild.kernels.moves.shape import raw
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
@@ -60,7 +60,24 @@ def nest(
     body: Callable[[Sequence[Expr], Sequence[Expr]], None],
     mark: str = "",
 ) -> None:
-    """Loops over `axes`; `body` gets the pointers and their indices.
+    """Loops over `axes`; `body` gets the pointers and their indices."""
+
+    def row(at: Sequence[Expr], size: Expr, steps: Sequence[Expr]) -> None:
+        with k.loop("i", size) as i:
+            body(at, [i * step for step in steps])
+
+    rows(k, axes, pointers, row, mark)
+
+
+def rows(
+    k: Builder,
+    axes: Sequence[Axis],
+    pointers: Sequence[Expr],
+    row: Callable[[Sequence[Expr], Expr, Sequence[Expr]], None],
+    mark: str = "",
+) -> None:
+    """Loops over `axes` but the last; `row` gets the pointers, and the last one's size
+    and steps.
 
     Steps are 0, 1 in the innermost loop, or arguments.
     """
@@ -74,25 +91,25 @@ def nest(
             for n, s in enumerate(axis.steps)
         ]  # fmt: skip
         bound.append((size, steps))
-    _nested(k, bound, pointers, body)
+    _nested(k, bound, pointers, row)
 
 
 def _nested(
     k: Builder,
     bound: Sequence[tuple[Expr, Sequence[Expr]]],
     pointers: Sequence[Expr],
-    body: Callable[[Sequence[Expr], Sequence[Expr]], None],
+    row: Callable[[Sequence[Expr], Expr, Sequence[Expr]], None],
 ) -> None:
     size, steps = bound[0]
+    if len(bound) == 1:
+        row(pointers, size, steps)
+        return
     with k.loop("i", size) as i:
-        if len(bound) == 1:
-            body(pointers, [i * step for step in steps])
-            return
         moved = [
             p if step == const(0) else k.let("at", offset(p, i * step))
             for p, step in zip(pointers, steps, strict=True)
         ]
-        _nested(k, bound[1:], moved, body)
+        _nested(k, bound[1:], moved, row)
 
 
 def form(axes: Sequence[Axis]) -> str:

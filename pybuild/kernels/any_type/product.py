@@ -181,9 +181,19 @@ class Product(ABC):
                 sums = self.sums(known, w)
                 for i in range(rows):
                     y = k.let("out", offset(known[f"y{i}"], first))
-                    for j in range(count):
-                        value = self.end(known, sums[count * i + j], i, first + j)
-                        k.store(y, j, value)
+                    self.ends(known, sums[count * i : count * (i + 1)], i, (y, first))
+
+    def ends(
+        self,
+        known: Mapping[str, Var],
+        sums: Sequence[Var],
+        row: int,
+        at: tuple[Expr, Expr],
+    ) -> None:
+        """Stores the ends of a row's sums; `at`: where, and the first one's column."""
+        y, first = at
+        for j, total in enumerate(sums):
+            self.k.store(y, j, self.end(known, total, row, first + j))
 
     # ---- what types and cores do in their own way ----------------------------------
 
@@ -297,5 +307,5 @@ def first_of_block(
 
 
 def _some(count: int, what: str) -> str:
-    number = ("no", "one", "two", "three")[count]
+    number = ("no", "one", "two", "three", "four")[count]
     return f"{number} {what}{'s' * (count > 1)}"

@@ -57,17 +57,25 @@ class Product8(Product):
         return -(-4 * self.columns // 16) * 16
 
     def begin(self, number: int) -> tuple[Packed, ...]:
-        k, tables = self.k, self.finish.tables()
-        self.bound = self.finish.bind(k, const(number))
+        k, tables = self.k, self.bind_end(number)
         self.totals = k.row("base", number + len(tables), INT32, writable=True)
         self.a_zero = k.arg("a_zero", self.made.a_zero)
         self.b_zero = k.arg("b_zero", self.made.b_zero)
         return tables
 
+    def bind_end(self, number: int) -> tuple[Packed, ...]:
+        """The tables of the epilogue, the first of which has that number."""
+        self.bound = self.finish.bind(self.k, const(number))
+        return self.finish.tables()
+
+    @property
+    def bound_end(self) -> dict[str, Expr]:
+        """What was bound of it."""
+        return {_WORDS.get(n, n): v for n, v in carried(self.bound).items()}
+
     @property
     def given(self) -> dict[str, Expr]:
-        values = {_WORDS.get(n, n): v for n, v in carried(self.bound).items()}
-        return {"base": self.totals, **values}
+        return {"base": self.totals, **self.bound_end}
 
     def turn(self, value: Expr, total: Var) -> Expr:
         number = self.k.let("value", value)

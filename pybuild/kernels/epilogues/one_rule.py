@@ -51,8 +51,11 @@ class OneRule:
         right: Expr = const(0)
         if self.right:
             right = k.arg(f"{name}right", self.right)
-        rule = _RULES[self.rule]
-        return lambda value: rule(value, multiplier, right)
+        return lambda value: self.apply(value, multiplier, right)
+
+    def apply(self, value: Expr, multiplier: Expr, right: Expr) -> Expr:
+        """A vector that was shifted left, scaled."""
+        return _RULES[self.rule](value, multiplier, right) if self.rule else value
 
 
 def one_rule(rounding: str, multiplier: int, shift: int, reach: int) -> OneRule | None:

@@ -1,5 +1,5 @@
-"""Sums of four channels of int8 in registers, cell after cell: one by one, in pairs of
-int16, or on a vector; and what divides them. Knows no window.
+"""Sums of four channels of int8 or int16 in registers, cell after cell: one by one, in
+pairs of int16, or on a vector; and what divides them. Knows no window.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pybuild.kernels.base.vectors import ALL4, PLUS4, words_at
 from pybuild.kernels.epilogues.affine_line import MOST as MOST_SUMS
 from pybuild.kernels.epilogues.affine_line import line
 from pybuild.kernels.layers.pool import Layer
+from pybuild.kernels.layers.quotient import Quotient, quotient
 from pybuild.ops.pool import averages
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
@@ -113,10 +114,50 @@ def quotients(layer: Layer) -> Quotients | None:
     return Quotients(shifts.pop(), table)
 
 
+@dataclass(frozen=True)
+class HighQuotients:
+    """The same of int16 on vectors, by quotient.py: its factor and its shift for each
+    number of cells."""
+
+    table: Packed
+    words = Quotient.words
+
+    def bind(self, k: Builder, pointer: Operand) -> Callable[[Expr], tuple[Var, Var]]:
+        """Factor and minus the shift of a number of cells."""
+        table = k.row("quotients", pointer, INT32)
+
+        def of_cells(cells: Expr) -> tuple[Var, Var]:
+            factor = k.let("factor", load(table, cells * 2))
+            return factor, k.let("shift", load(table, cells * 2 + 1))
+
+        return of_cells
+
+
+def high_quotients(layer: Layer) -> HighQuotients | None:
+    """None: an average is no plain division, or of too many cells."""
+    made, most = layer.made, layer.window.kernel_h * layer.window.kernel_w
+    if made is None or not made.divide:
+        return None
+    found = [quotient(cells, (0, 0)) for cells in range(1, most + 1)]
+    rows = [(one.factor, -one.shift) for one in found if one is not None]
+    if len(rows) < most:
+        return None
+    lie = "of each number of cells: factor, and minus the bits to the right"
+    values = np.asarray([(0, 0), *rows], np.int32)
+    return HighQuotients(Packed("quotients", values, order=lie))
+
+
+def divided_by(layer: Layer, target: Target) -> Quotients | HighQuotients | None:
+    """How a core divides sums of four channels; None: by division."""
+    if layer.elem is DType.INT8:
+        return quotients(layer)
+    return high_quotients(layer) if "mve" in target.features else None
+
+
 def suits(layer: Layer, target: Target) -> bool:
     """Whether a layer is an average of four channels or more, by a loop over cells:
     on vectors mve/pool.py has those whose windows are alike."""
-    by_cells = layer.average and layer.elem is DType.INT8
+    by_cells = layer.average and layer.elem in (DType.INT8, DType.INT16)
     by_cells = by_cells and (layer.varies or not layer.unrolled)
     others = "mve" in target.features and not layer.varies
     return by_cells and layer.window.channels >= 4 and not others
@@ -127,6 +168,7 @@ def of(layer: Layer, target: Target) -> Four:
     if "mve" in target.features:
         return _Vector("_mve")
     cells = layer.window.kernel_h * layer.window.kernel_w
-    if "dsp" in target.features and cells <= MOST:
+    pairs = layer.elem is DType.INT8 and cells <= MOST
+    if "dsp" in target.features and pairs:
         return _Pairs("_dsp")
     return Four()

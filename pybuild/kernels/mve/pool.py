@@ -1,4 +1,5 @@
-"""int8 pools on vectors: 16 channels at a time, or four where there are fewer.
+"""Pools of int8 and int16 on vectors: 16 channels at a time, or eight, or four where
+there are fewer.
 
 Knows no node.
 """
@@ -9,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pybuild.dtype import DType
-from pybuild.ir.loop import INT8, Expr, Intrin, Var, const, offset
+from pybuild.ir.loop import INT8, INT16, Expr, Intrin, Var, const, offset
 from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.extremes import ALL8, MAX8, MIN8
 from pybuild.kernels.base.taps import bind
 from pybuild.kernels.base.vectors import (
     ADD4,
@@ -27,12 +28,14 @@ from pybuild.kernels.base.vectors import (
     PLUS4,
     SCALE4,
     bytes_at,
+    halves_at,
     words_at,
 )
 from pybuild.kernels.epilogues.affine import Affine, of_means
 from pybuild.kernels.epilogues.affine_line import MOST, Line, line
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.pool import SIZES, Layer
+from pybuild.kernels.layers.quotient import Quotient, quotient
 from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.pool import averages
 from pybuild.ops.reduce import MeanParameters
@@ -45,7 +48,8 @@ def suits(layer: Layer, target: Target) -> bool:
     large_edges = layer.window.padded and not layer.unrolled
     alike = layer.rows is None and not layer.varies and not large_edges
     channels = layer.window.channels >= 4
-    return "mve" in target.features and layer.elem is DType.INT8 and alike and channels
+    kind = layer.elem in (INT8, INT16)
+    return "mve" in target.features and kind and alike and channels
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,10 @@ class High:
         return end
 
 
-End = Line | High
+End = Line | High | Quotient
+# by the numbers in a vector
+_ALL = {4: ALL4, 8: ALL8, 16: ALL16}
+_MAX = {4: MAX4, 8: MAX8, 16: MAX16}
 
 
 def scaled(layer: Layer) -> End | None:
@@ -107,6 +114,8 @@ def scaled(layer: Layer) -> End | None:
     made, cells = layer.made, layer.window.kernel_h * layer.window.kernel_w
     if made is None:
         return None
+    if layer.elem is INT16:
+        return quotient(cells, (made.low, made.high)) if made.divide else None
     if not made.divide:
         multiplier, shift = made.multipliers[cells], made.shifts[cells]
         mean = MeanParameters(
@@ -146,7 +155,11 @@ def kernel(layer: Layer, end: End | None) -> Builder:
 
 def _limits(layer: Layer, end: End | None) -> tuple[int, int]:
     of = layer.made if end is None else end
-    return (of.low, of.high) if of is not None else (-128, 127)
+    return (of.low, of.high) if of is not None else _ends(layer)
+
+
+def _ends(layer: Layer) -> tuple[int, int]:
+    return layer.elem.low, layer.elem.high
 
 
 class Writer:
@@ -160,18 +173,23 @@ class Writer:
         self.layer = layer
         self.block = self._block()
         self.k = k = Builder(self._name(end), self._doc(end))
-        self.y = k.row("y", 0, INT8, writable=True)
+        self.y = k.row("y", 0, layer.elem, writable=True)
         unrolled = layer.unrolled
         self.kernel_h = const(w.kernel_h) if unrolled else k.arg("kernel_h", w.kernel_h)
-        self.pixels = bind(k, w, INT8, self.kernel_h, 0 if unrolled else None)
+        self.pixels = bind(k, w, layer.elem, self.kernel_h, 0 if unrolled else None)
         self.out_width = k.arg("out_width", w.out_width)
         limits = _limits(layer, end)
-        self.clamped = layer.average or limits != (-128, 127)
-        self.low: Expr = const(-128)
-        self.high: Expr = const(127)
+        narrowed = layer.average and not isinstance(end, Quotient)
+        self.clamped = narrowed or limits != _ends(layer)
+        self.low: Expr
+        self.high: Expr
+        self.low, self.high = map(const, _ends(layer))
         if self.clamped:
             self.low, self.high = k.arg("low", limits[0]), k.arg("high", limits[1])
-        if isinstance(end, High):
+        self.shift: Expr = const(0)
+        if isinstance(end, Quotient):
+            self.scaled = end.bind(k)
+        elif isinstance(end, High):
             self.scaled = end.bind(k)
             self.shift = k.arg("shift", end.epilogue.shift)
         elif end is not None:
@@ -182,19 +200,21 @@ class Writer:
 
     def _block(self) -> int:
         """Channels taken together."""
-        return 16 if self.layer.window.channels >= 16 else 4
+        most = 16 // self.layer.elem.bytes
+        return most if self.layer.window.channels >= most else 4
 
     def _name(self, end: End | None) -> str:
         layer, w = self.layer, self.layer.window
-        clamped = _limits(layer, None) != (-128, 127)
+        clamped = _limits(layer, None) != _ends(layer)
         parts = (
             f"avg_pool_{self.kind}" if layer.average else f"max_pool_{self.kind}",
+            "s16" if layer.elem is INT16 else "",
             f"{w.kernel_h}x{w.kernel_w}" if layer.unrolled else "large",
             f"by{self.block}",
             "padded" if w.padded else "",
             "rest" if w.channels % self.block else "",
             "clamped" if clamped and not layer.average else "",
-            end.key if isinstance(end, High) else "",
+            end.key if isinstance(end, High | Quotient) else "",
         )
         return "_".join(p for p in parts if p)
 
@@ -206,7 +226,7 @@ class Writer:
         beside = ", which may leave the row" if w.padded else ""
         rest = "; the last ones reach back" if w.channels % self.block else ""
         return told(
-            f"{what} over {taps}{beside}, int8",
+            f"{what} over {taps}{beside}, {layer.elem.value}",
             f"pixel by pixel, {self.block} channels at a time{rest}; all cells of each",
             "" if end is None else end.words,
         )
@@ -268,30 +288,29 @@ class Writer:
 
     def _values(self, x: Expr) -> list[Expr]:
         """The vectors of a block."""
-        if self.block == 16 and not self.layer.average:
-            return [bytes_at(x)]
+        if self.block > 4 and not self.layer.average:
+            return [bytes_at(x) if self.block == 16 else halves_at(x)]
         return [words_at(x, at) for at in range(0, self.block, 4)]
 
     def _start(self) -> Expr:
         if self.layer.average:
             return ALL4(0)
-        return ALL16(-128) if self.block == 16 else ALL4(-128)
+        return _ALL[self.block](self.layer.elem.low)
 
     @property
     def more(self) -> Intrin:
         """What makes one value of two."""
-        if self.layer.average:
-            return PLUS4
-        return MAX16 if self.block == 16 else MAX4
+        return PLUS4 if self.layer.average else _MAX[self.block]
 
     def _store(self, y: Expr, number: int, total: Expr) -> None:
         self.k.store(y, 4 * number, self._end(total))
 
     def _end(self, total: Expr) -> Expr:
         if self.layer.average:
-            return NARROW4(self.scaled(total), self.shift, self.low, self.high)
+            total = self.scaled(total)
         if not self.clamped:
             return total
-        if self.block == 4:
-            return NARROW4(total, 0, self.low, self.high)
-        return MIN16(MAX16(total, ALL16(self.low)), ALL16(self.high))
+        if self.block == 4 or self.layer.average:
+            return NARROW4(total, self.shift, self.low, self.high)
+        all_of, least = _ALL[self.block], MIN16 if self.block == 16 else MIN8
+        return least(self.more(total, all_of(self.low)), all_of(self.high))

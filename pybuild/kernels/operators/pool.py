@@ -85,7 +85,7 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         cheap = y.size * (2 * kernel_h * kernel_w + 20)
         found.append(offer(k, operands, tables=_finish_tables(layer), cost=cheap))
     elif pool_fours.suits(layer, target):
-        divided = pool_fours.quotients(layer)
+        divided = pool_fours.divided_by(layer, target)
         k = Fours(layer, reduction, target, divided).write()
         tables = _finish_tables(layer) + ((divided.table,) if divided else ())
         found.append(offer(k, operands, tables=tables, cost=cost - y.size * 10))

@@ -25,6 +25,7 @@ from pybuild.kernels.base.vectors import ALL4, LINE4, NARROW4, PLUS4, words_at
 from pybuild.kernels.epilogues.requantise import CLAMP
 from pybuild.kernels.layers import pool_sums
 from pybuild.kernels.layers.pool import Layer, Reduction
+from pybuild.kernels.layers.quotient import by_factor
 from pybuild.targets.target import Target
 
 BLOCK = 16  # channels together in the kernel for large windows
@@ -139,7 +140,7 @@ class Large:
 
 
 class Fours(Large):
-    """The same of int8, whose sums of four channels stay in registers."""
+    """The same of int8 and int16, whose sums of four channels stay in registers."""
 
     order = "pixel by pixel, four channels at a time, cell by cell"
 
@@ -148,18 +149,22 @@ class Fours(Large):
         layer: Layer,
         reduction: _Bind,
         target: Target,
-        divided: pool_sums.Quotients | None,
+        divided: pool_sums.Quotients | pool_sums.HighQuotients | None,
     ) -> None:
         made = pool_sums.of(layer, target)
         self.sixteen = divided is not None and layer.window.channels >= BLOCK
         self.sixteen = self.sixteen and "mve" in target.features
-        kind = made.kind + (f"_shift{divided.shift}" if divided else "")
+        kind = made.kind
+        if isinstance(divided, pool_sums.Quotients):
+            kind += f"_shift{divided.shift}"
+        elif divided is not None:
+            kind += "_high"
         kind += "_by16" if self.sixteen else ""
         super().__init__(layer, reduction, kind, divided.words if divided else "")
         self.four, self.divided = made, divided
         self.vectors = divided is not None and "mve" in target.features
         self.quotient = divided.bind(self.k, self.first) if divided else None
-        self.limits = (-128, 127)
+        self.limits = layer.elem.low, layer.elem.high
         if layer.made is not None:
             self.limits = layer.made.low, layer.made.high
 
@@ -208,8 +213,13 @@ class Fours(Large):
         k, (low, high) = self.k, self.limits
         if self.divided is None or self.quotient is None:
             return lambda total: self.reduction.end(total, cells)
-        shift = self.divided.shift
         factor, plus = self.quotient(cells)
+        if isinstance(self.divided, pool_sums.HighQuotients):
+            found = by_factor(k, factor, plus)
+            return lambda total: NARROW4(
+                found(total), const(0), const(low), const(high)
+            )
+        shift = self.divided.shift
         if self.vectors:
             factors = k.let("factors", ALL4(factor))
             limits = const(low), const(high)

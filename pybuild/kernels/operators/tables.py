@@ -17,7 +17,8 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import Operands, elementwise_operands, offer
 from pybuild.kernels.base.vectors import TABLE16, bytes_at
-from pybuild.kernels.portable import act
+from pybuild.kernels.mve.int16 import curve as curve16_mve
+from pybuild.kernels.portable import act, curve16
 from pybuild.ops.act import unary_table
 from pybuild.ops.base.operator import BYTES
 from pybuild.records import dataclass
@@ -29,6 +30,8 @@ TURN, LANES = 8, 16
 def unary(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for logistic, tanh, clip, leaky_relu, and byte quantize."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    if x.dtype is y.dtype is DType.INT16 and node.op in ("logistic", "tanh"):
+        return _curve(node, graph, target)
     same = node.op == "clip" and x.quant == y.quant
     if same or x.dtype not in BYTES or y.dtype not in BYTES:
         return act.unary(node, graph, target)
@@ -38,6 +41,14 @@ def unary(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         made = np.roll(made, LANES * TURN)
     table = Packed("table", made, order="y of each byte, from that of -128 on")
     return _candidates(_Layer(operands, operands.after, y, (table,)), target)
+
+
+def _curve(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    found = curve16.curve(node, graph, target)
+    one = curve16.curve_of(node, graph)
+    if "mve" in target.features and one.count >= curve16_mve.LANES:
+        found.append(curve16_mve.curve(one))
+    return found
 
 
 def lookup(node: Node, graph: Graph, target: Target) -> list[Candidate]:

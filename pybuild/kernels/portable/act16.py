@@ -1,4 +1,4 @@
-"""Unary functions of int16: scaled values, logistic and tanh by one table."""
+"""Unary functions of int16 that scale values, and the curves of recurrent layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     INT32,
     INT64,
-    UINT16,
     Expr,
     Intrin,
     Var,
@@ -27,7 +26,6 @@ from pybuild.kernels.base.operands import elementwise_operands, offer, short
 from pybuild.kernels.epilogues.requantise import CLAMP, RULES, requant
 from pybuild.ops.int16.act16 import (
     CurveParameters,
-    curve_parameters,
     scaled_parameters,
     sigmoid_points,
 )
@@ -47,13 +45,7 @@ STEPS = Intrin(
 
 
 def unary16(node: Node, graph: Graph) -> Candidate:
-    """y[i] = f(x[i]) for clip, leaky_relu, quantize, logistic and tanh."""
-    if node.op in ("logistic", "tanh"):
-        return _curve(node, graph, curve_parameters(node, graph))
-    return _scaled(node, graph)
-
-
-def _scaled(node: Node, graph: Graph) -> Candidate:
+    """y[i] = f(x[i]) for clip, leaky_relu and quantize."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands = elementwise_operands(node, graph)
     made = scaled_parameters(node, graph)
@@ -103,26 +95,6 @@ def _scaled(node: Node, graph: Graph) -> Candidate:
         k.store(to, i, cast(CLAMP(whole + y_zero, low, high), y.dtype))
     in_place = (0,) if x.dtype is y.dtype else ()
     return offer(k, operands, in_place=in_place, cost=12 * y.size)
-
-
-def _curve(node: Node, graph: Graph, made: CurveParameters) -> Candidate:
-    y = graph.tensor(node.output)
-    operands = elementwise_operands(node, graph)
-    k = Builder(
-        f"{node.op}_s16",
-        told(
-            f"y = {node.op}(x), int16, between points of a table",
-            "element by element, from the first to the last",
-        ),
-    )
-    points = k.row("points", operands.after, UINT16)
-    multiplier, shift = k.arg("multiplier", made.multiplier), k.arg("shift", made.shift)
-    to = k.row("y", 0, y.dtype, writable=True)
-    source = k.row("x", 1, y.dtype)
-    with k.loop("i", k.arg("count", y.size // (operands.images * operands.bands))) as i:
-        d = k.let("d", STEPS(i32(load(source, i)), multiplier, shift))
-        k.store(to, i, cast(interpolated(k, points, d, made), y.dtype))
-    return offer(k, operands, tables=(curve_points(),), in_place=(0,), cost=25 * y.size)
 
 
 def curve_points() -> Packed:

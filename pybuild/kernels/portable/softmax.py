@@ -33,7 +33,7 @@ from pybuild.kernels.base.intrin import MULHI, MULHI_ADD_ROUND, SATURATE8
 from pybuild.kernels.base.operands import Operands, offer, whole_operands
 from pybuild.kernels.math.exponential import EXP
 from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
-from pybuild.kernels.portable.softmax16 import shares16, tables16
+from pybuild.kernels.portable.softmax16 import most_by_words, shares16, tables16
 from pybuild.ops.int16.softmax16 import softmax16_parameters
 from pybuild.ops.softmax import SoftmaxParameters, softmax8, softmax_parameters
 from pybuild.records import dataclass
@@ -45,7 +45,7 @@ _FEW = 1024  # elements, of which a shorter table is worth the instructions
 
 
 @dataclass(frozen=True)
-class _Line:
+class Line:
     """One softmax: where its elements are."""
 
     x: Expr
@@ -65,25 +65,28 @@ def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         return [_float(node, graph, operands)]
     wide = bool(node.attrs.get("wide"))
     if y.dtype is INT16 and not wide:
-        return [_int16(node, graph, operands)]
+        found = [_int16(node, graph, operands)]
+        if "dsp" in target.features:
+            found.append(_int16(node, graph, operands, dsp=True))
+        return found
     pair = y.shape[node.attrs["axis"] :] == (2,) and not wide
     return (pair and _pair(node, graph, operands)) or [_int8(node, graph, operands)]
 
 
 # what readers of the C are told
-_ORDER = "line by line, each three times: its most, the sum, the shares"
+ORDER = "line by line, each three times: its most, the sum, the shares"
 _SHARE = {
     False: "shares by rounded high products (LiteRT's rule)",
     True: "shares by one rounding to even (the ONNX standard)",
 }
 
 
-def _lines(
+def lines(
     k: Builder,
     node: Node,
     graph: Graph,
     operands: Operands,
-    body: Callable[[_Line], None],
+    body: Callable[[Line], None],
 ) -> None:
     """One turn per softmax of the tensor."""
     y = graph.tensor(node.output)
@@ -98,15 +101,15 @@ def _lines(
         at = k.let("at", o * depth * step + (i if inner > 1 else 0))
         x_line = k.let("x_line", offset(source, at))
         y_line = k.let("y_line", offset(to, at))
-        body(_Line(x_line, y_line, depth, step))
+        body(Line(x_line, y_line, depth, step))
 
 
-def _name(node: Node, graph: Graph, kind: str) -> str:
+def name_of(node: Node, graph: Graph, kind: str) -> str:
     inner = math.prod(graph.tensor(node.output).shape[node.attrs["axis"] + 1 :])
     return f"softmax_{kind}" + ("_strided" if inner > 1 else "")
 
 
-def _most(k: Builder, line: _Line, dtype: DType) -> Var:
+def most_of(k: Builder, line: Line, dtype: DType) -> Var:
     """The greatest element."""
     first = load(line.x)
     most = k.let("most", first if dtype.is_float else i32(first))
@@ -123,17 +126,17 @@ def _float(node: Node, graph: Graph, operands: Operands) -> Candidate:
     scaled = beta != 1.0
     doc = told(
         f"softmax{' of beta * x' * scaled}, float32: exp(x - most) / sum of them",
-        _ORDER,
+        ORDER,
     )
-    k = Builder(_name(node, graph, "f32" + ("_beta" if scaled else "")), doc)
+    k = Builder(name_of(node, graph, "f32" + ("_beta" if scaled else "")), doc)
     factor: Expr | None = None
     tables: tuple[Packed, ...] = ()
     if scaled:
         factor = k.let("beta", load(k.row("factor", operands.after, FLOAT32)))
         tables = (Packed("beta", np.asarray([beta], np.float32), order="one number"),)
 
-    def body(line: _Line) -> None:
-        most = _most(k, line, FLOAT32)
+    def body(line: Line) -> None:
+        most = most_of(k, line, FLOAT32)
         total = k.let("total", 0.0, FLOAT32)
         with k.loop("c", line.depth) as c:
             below = load(line.x, c * line.step) - most
@@ -144,7 +147,7 @@ def _float(node: Node, graph: Graph, operands: Operands) -> Candidate:
             at = c * line.step
             k.store(line.y, at, load(line.y, at) / total)
 
-    _lines(k, node, graph, operands, body)
+    lines(k, node, graph, operands, body)
     cost = 40 * graph.tensor(node.output).size
     return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
 
@@ -160,18 +163,18 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
     to = " to int16" if y.dtype is INT16 else ""
     doc = told(
         f"softmax, int8{to} by integers: exponentials of a table, {_SHARE[even]}",
-        _ORDER,
+        ORDER,
     )
     last = _last(made, 1 if even else _LEFT) if y.size <= _FEW else _ALL
     short = last < _ALL
     kind = f"s8{'_s16' * bool(to)}_{'even' if even else 'double'}{'_short' * short}"
-    k = Builder(_name(node, graph, kind), doc)
+    k = Builder(name_of(node, graph, kind), doc)
     farthest = k.arg("farthest", last) if short else const(_ALL)
     table = k.row("table", operands.after, INT32)
     steps = _even(k, made) if even else _twice(k, y.dtype)
 
-    def body(line: _Line) -> None:
-        most = _most(k, line, INT8)
+    def body(line: Line) -> None:
+        most = most_of(k, line, INT8)
         first = farthest - most
         powers = table if short else k.let("powers", offset(table, first))
         more = k.let("more", first) if short else const(0)
@@ -187,7 +190,7 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
         with k.loop("c", line.depth) as c:
             k.store(line.y, c * line.step, cast(share(power(c)), y.dtype))
 
-    _lines(k, node, graph, operands, body)
+    lines(k, node, graph, operands, body)
     powers = np.asarray(made.table[: last + 1], np.int64)[::-1] + steps.more
     if short:
         powers[0] = steps.more
@@ -225,7 +228,7 @@ def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
     most = k.arg("last", last)
     table = k.row("table", operands.after, INT8)
 
-    def body(line: _Line) -> None:
+    def body(line: Line) -> None:
         apart = k.let("apart", i32(load(line.x, 0)) - i32(load(line.x, 1)))
         size = select(apart < 0, 0 - apart, apart)
         less = k.let("less", i32(load(table, minimum(size, most))))
@@ -234,33 +237,45 @@ def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
         k.store(line.y, 0, cast(first, INT8))
         k.store(line.y, 1, cast(less + more - first, INT8))
 
-    _lines(k, node, graph, operands, body)
+    lines(k, node, graph, operands, body)
     order = "the lesser's share, by how far both are apart"
     tables = (Packed("shares", less[: last + 1], order=order),)
     cost = 10 * graph.tensor(node.output).size
     return [offer(k, operands, tables=tables, in_place=(0,), cost=cost)]
 
 
-def _int16(node: Node, graph: Graph, operands: Operands) -> Candidate:
-    """By the integer steps of ops/int16/softmax16.py."""
-    made = softmax16_parameters(node, graph)
-    doc = told("softmax, int16 by integers: exp and 1/sum from tables", _ORDER)
-    k = Builder(_name(node, graph, "s16"), doc)
-    power, share = shares16(k, made, const(operands.after))
+def _int16(
+    node: Node, graph: Graph, operands: Operands, dsp: bool = False
+) -> Candidate:
+    """By the integer steps of ops/int16/softmax16.py; with DSP both points of a table
+    are one word, and so are two elements whose greater is sought."""
+    made, y = softmax16_parameters(node, graph), graph.tensor(node.output)
+    axis: int = node.attrs["axis"]
+    side_by_side = math.prod(y.shape[axis + 1 :]) == 1
+    in_words = dsp and side_by_side and y.shape[axis] > 1
+    odd = in_words and y.shape[axis] % 2 > 0
+    doc = told("softmax, int16 by integers: exp and 1/sum from tables", ORDER)
+    kind = "_dsp" * dsp + "_words" * in_words + "_odd" * odd
+    k = Builder(name_of(node, graph, f"s16{kind}"), doc)
+    power, share = shares16(k, made, const(operands.after), dsp)
 
-    def body(line: _Line) -> None:
-        most, total = _most(k, line, INT16), k.let("total", 0)
+    def body(line: Line) -> None:
+        if in_words:
+            most = most_by_words(k, line.x, line.depth, odd)
+        else:
+            most = most_of(k, line, INT16)
+        total = k.let("total", 0)
         with k.loop("c", line.depth) as c:
             value = k.let("exp", power(i32(load(line.x, c * line.step)) - most))
             k.store(line.y, c * line.step, cast(value, INT16))
             k.assign(total, total + value)
-        of = share(total, k.let("spare", SPARE_BITS(total)))
+        made_of = share(total, k.let("spare", SPARE_BITS(total)))
         with k.loop("c", line.depth) as c:
             at = c * line.step
-            k.store(line.y, at, of(i32(load(line.y, at))))
+            k.store(line.y, at, made_of.of(i32(load(line.y, at)), dsp))
 
-    _lines(k, node, graph, operands, body)
-    cost = 60 * graph.tensor(node.output).size
+    lines(k, node, graph, operands, body)
+    cost = (30 if dsp else 50) * y.size
     return offer(k, operands, tables=tables16(made), in_place=(0,), cost=cost)
 
 

@@ -219,7 +219,7 @@ def extreme(fn: str) -> Handler:
 
     def handler(call: Call) -> None:
         flow, (a, b) = typed(call, (*_NUMBERS, *SMALL), 0, 1)
-        flow.give(flow.map(fn, flow.plain(a), flow.plain(b)))
+        flow.give(flow.map(fn, a, b))
 
     return handler
 

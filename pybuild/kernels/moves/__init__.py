@@ -1,0 +1,1 @@
+"""Kernels that only move bytes, in words and vectors."""

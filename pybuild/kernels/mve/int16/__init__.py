@@ -1,0 +1,1 @@
+"""Functions of int16 on vectors."""
