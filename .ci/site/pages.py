@@ -21,7 +21,7 @@ from pybuild.html.schema import schema
 from pybuild.options.option import of_words
 from pybuild.options.packages import PackageOptions
 from pybuild.options.table import COMMON, VERBS, BoardOptions
-from pybuild.options.table import ImageOptions as Images
+from pybuild.options.many import ImageOptions as Images
 from pybuild.options.table import TreeOptions as Trees
 
 ROOT = Path(__file__).resolve().parents[2]

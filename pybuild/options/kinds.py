@@ -109,6 +109,13 @@ def _input(value: Any) -> str:
     return str(_INPUT.read(value))
 
 
+def _api(value: Any) -> str:
+    text = _text(value)
+    if text and not re.fullmatch(r"tvm(:[A-Za-z][A-Za-z0-9_]{0,39})?", text):
+        raise Wrong(f"{_quoted(value)} is not known", "tvm, or tvm:MODULE")
+    return text
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise Wrong(f"{shown(value)} is neither true nor false")
@@ -178,6 +185,7 @@ def _percent(value: Any) -> float:
 
 _INPUT = word("reuse", "keep", "consumable")
 INPUT = replace(_INPUT, read=_input)
+API = Kind(_api, "tvm[:MODULE]", known=lambda: ("tvm",), example="tvm")
 FLAG = Kind(_flag)
 SIZE = Kind(_limits, "SIZE", example="64K")
 PERCENT = Kind(_percent, "P", example=99.9)
