@@ -207,7 +207,7 @@ def _members(rows: Iterable[End]) -> str:
     for end in rows:
         line = f"    void *{end.field};"
         if end.other:
-            line = "    TVMGEN_UNION {\n        void *" + end.field
+            line = "    union {\n        void *" + end.field
             line += f";\n        void *{end.other};\n    }};"
         lines.append(line)
     return "\n".join(lines)
