@@ -250,7 +250,12 @@ class GraphModule(Timed):
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:
-        """Of an input or a parameter; -1 if there is none."""
+        """Of an input or a parameter; -1 if there is none.
+
+        Errors  TypeError for what is no name
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of an input")
         names = self._names()
         return names.index(name) if name in names else -1
 

@@ -49,9 +49,9 @@ def tree(target: str, params: str) -> tuple[tempfile.TemporaryDirectory[str], Li
     """A tree with --api tvm, and arrays of its files and of pictures beside it."""
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
     place = Path(folder.name)
-    options = {"params": params} if params else {}
+    given = params or None
     model = classifier("tiny").model()
-    made = model.build(place, name="tiny", target=target, api="tvm", **options)
+    made = model.build(place, name="tiny", target=target, api="tvm", params=given)
     graph = (place / "executor-config/graph/default.graph").read_bytes()
     assert graph.decode() == made.get_graph_json()
     data = (place / "parameters/default.params").read_bytes()
@@ -198,11 +198,12 @@ def test_headers_are_c_plus_plus(tmp_path: Path) -> None:
     """Sketches include them; sizes are those of DLPack 0.8."""
     folder, _ = tree("host", "")
     place = Path(folder.name)
-    headers = [*sorted((place / "tvm/runtime").rglob("*.h")), place / "tvmgen_default.h"]
+    headers = sorted((place / "tvm/runtime").rglob("*.h"))
+    headers.append(place / "tvmgen_default.h")
     lines = [f'#include "{p.relative_to(place)}"\n' for p in headers]
     assert len(lines) == 14
     sizes = "sizeof(DLTensor) == 48 && sizeof(DLDataType) == 4"
-    lines.append(f"static_assert({sizes}, \"DLPack\");\n")
+    lines.append(f'static_assert({sizes}, "DLPack");\n')
     source = tmp_path / "all.cpp"
     source.write_text("".join(lines))
     flags = ["-std=c++11", "-Wall", "-Wextra", "-pedantic", "-Werror"]

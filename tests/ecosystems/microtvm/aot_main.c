@@ -1,5 +1,6 @@
 /* A bare-metal program for the AOT executor with the C interface: no memory
- * manager, no hooks but what the linker asks for, outputs by the name `output`. */
+ * manager, no hooks but what the linker asks for, outputs by the name `output`.
+ */
 #include <stdio.h>
 #include <tvm/runtime/c_runtime_api.h>
 

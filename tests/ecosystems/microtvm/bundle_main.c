@@ -1,4 +1,5 @@
-/* A standalone program around a bundle: graph and parameters as arrays of xxd. */
+/* A standalone program around a bundle: graph and parameters as arrays of xxd.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* The calls of a static bundle: pages, packed function, executor, parameters. */
+/* The calls of a static bundle: pages, packed function, executor, parameters.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "bundle.h"
 
-#define PAGES 16
+#define PAGES     16
 #define PAGE_LOG2 8
 
 static uint8_t pool[PAGES * (1 << PAGE_LOG2)];

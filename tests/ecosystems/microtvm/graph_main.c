@@ -92,8 +92,8 @@ static void refused(TVMModuleHandle module)
     printf("%x\n",
            (unsigned)TVMGraphExecutor_Create(other, module, &device, &second));
     printf("%s\n", TVMGetLastError());
-    printf("%x\n", (unsigned)TVMGraphExecutor_Create("{}", module, &device,
-                                                     &second));
+    printf("%x\n",
+           (unsigned)TVMGraphExecutor_Create("{}", module, &device, &second));
     printf("%x\n",
            (unsigned)TVMGraphExecutor_Create(NULL, module, &device, &second));
     printf("%x\n",
@@ -106,10 +106,9 @@ static void refused(TVMModuleHandle module)
                        executor, (const char *)params_bin, params_bin_len - 1));
     printf("%d\n", TVMGraphExecutor_GetInputIndex(executor, "imag"));
     printf("%d\n", TVMGraphExecutor_GetInputIndex(executor, "images"));
-    printf("%x\n", (unsigned)TVMFuncGetGlobal("tvm.graph_executor.create",
-                                              &function));
     printf("%x\n",
-           (unsigned)TVMModGetFunction(module, "conv", 0, &function));
+           (unsigned)TVMFuncGetGlobal("tvm.graph_executor.create", &function));
+    printf("%x\n", (unsigned)TVMModGetFunction(module, "conv", 0, &function));
     printf("%s\n", TVMGetLastError());
     TVMAPISetLastError("mine");
     printf("%s\n", TVMGetLastError());

@@ -1,5 +1,5 @@
-/* A runtime as TI's examples have it: two tiers of memory, errors by longjmp, an
- * int from each function. */
+/* A runtime as TI's examples have it: two tiers of memory, errors by longjmp,
+ * an int from each function. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "pictures.h"
 
 #define PAGE_LOG2 7
-#define POOL (64 * (1 << PAGE_LOG2))
-#define LARGEST (1 << 10)
+#define POOL      (64 * (1 << PAGE_LOG2))
+#define LARGEST   (1 << 10)
 
 static uint8_t pool[POOL];
 static MemoryManagerInterface *manager = NULL;
@@ -117,7 +117,8 @@ int main(void)
     int8_t scores[5];
     DLTensor in = {NULL, {kDLCPU, 0}, 4, {kDLInt, 8, 1}, in_shape, NULL, 0};
     DLTensor out = {scores, {kDLCPU, 0}, 2, {kDLInt, 8, 1}, out_shape, NULL, 0};
-    void *handle = create((char *)graph_json, (char *)params_bin, params_bin_len);
+    void *handle =
+        create((char *)graph_json, (char *)params_bin, params_bin_len);
 
     if (handle == NULL || manager->vleak_size != 1)
         return 1;

@@ -1,5 +1,6 @@
 /* A Zephyr runtime that gets graph and parameters at run time, in one blob as
- * they come over a line, and takes the input's name from the executor's fields. */
+ * they come over a line, and takes the input's name from the executor's fields.
+ */
 #include <dlpack/dlpack.h>
 #include <string.h>
 #include <tvm/runtime/c_backend_api.h>
@@ -36,7 +37,8 @@ void __attribute__((noreturn)) TVMPlatformAbort(tvm_crt_error_t error)
         ;
 }
 
-static int load_model(const uint8_t *graph, const uint8_t *params, uint32_t size)
+static int load_model(const uint8_t *graph, const uint8_t *params,
+                      uint32_t size)
 {
     int status;
 
@@ -84,7 +86,8 @@ int main(void)
         TVMModCreateFromCModule(TVMSystemLibEntryPoint(), &g_module) != 0)
         return 1;
     for (int p = 0; p < PICTURES; p++) {
-        int status = load_model(g_blob + params_bin_len, g_blob, params_bin_len);
+        int status =
+            load_model(g_blob + params_bin_len, g_blob, params_bin_len);
 
         if (status != 0) {
             printk("model: %x: %s\n", (unsigned)status, TVMGetLastError());

@@ -1,11 +1,12 @@
-/* dlpack/dlpack.h: the tensors of DLPack 0.8 that microTVM's programs hand over. */
+/* dlpack/dlpack.h: the tensors of DLPack 0.8 that microTVM's programs hand
+ * over. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define DLPACK_VERSION 80
+#define DLPACK_VERSION     80
 #define DLPACK_ABI_VERSION 1
 
 #ifdef __cplusplus

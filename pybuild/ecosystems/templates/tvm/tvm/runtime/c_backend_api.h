@@ -1,5 +1,6 @@
 /* tvm/runtime/c_backend_api.h: what code that TVM generated called. Kernels of
- * pybuild call none of it; a program that defines these two finds them declared. */
+ * pybuild call none of it; a program that defines these two finds them
+ * declared. */
 #ifndef TVM_RUNTIME_C_BACKEND_API_H_
 #define TVM_RUNTIME_C_BACKEND_API_H_
 

@@ -1,5 +1,5 @@
-/* tvm/runtime/c_runtime_api.h: TVM's C API, as far as firmware of microTVM calls it.
- * Over a model that crt build --api tvm made: docs/from-tvm.md. */
+/* tvm/runtime/c_runtime_api.h: TVM's C API, as far as firmware of microTVM
+ * calls it. Over a model that crt build --api tvm made: docs/from-tvm.md. */
 #ifndef TVM_RUNTIME_C_RUNTIME_API_H_
 #define TVM_RUNTIME_C_RUNTIME_API_H_
 

@@ -62,20 +62,23 @@ int TVMGraphExecutor_Create(const char *sym_json, TVMModuleHandle module_handle,
                              "TVMGraphExecutor_Create: NULL");
     }
     if (devices->device_type != kDLCPU) {
-        return crt_tvm_error(kTvmErrorExecutorModuleBadContext,
-                             "TVMGraphExecutor_Create: the device must be kDLCPU");
+        return crt_tvm_error(
+            kTvmErrorExecutorModuleBadContext,
+            "TVMGraphExecutor_Create: the device must be kDLCPU");
     }
     if (sym_json != NULL && !is_own_graph(module, sym_json)) {
         return crt_tvm_error(
             kTvmErrorFunctionCallInvalidArg,
             "TVMGraphExecutor_Create: not the graph JSON of this build: give "
-            "executor-config/graph/default.graph of crt build, or NULL; another "
+            "executor-config/graph/default.graph of crt build, or NULL; "
+            "another "
             "graph needs a build of its own");
     }
     if (*module->used != 0u) {
-        return crt_tvm_error(kTvmErrorExecutorModuleAlreadyCreated,
-                             "TVMGraphExecutor_Create: this model's executor is in "
-                             "use: TVMGraphExecutor_Release it first");
+        return crt_tvm_error(
+            kTvmErrorExecutorModuleAlreadyCreated,
+            "TVMGraphExecutor_Create: this model's executor is in "
+            "use: TVMGraphExecutor_Release it first");
     }
     *module->ready = 0u; /* nothing is left of a use before */
     error = crt_tvm_prepare(module);
@@ -122,8 +125,9 @@ int TVMGraphExecutor_GetInputIndex(TVMGraphExecutor *executor, const char *name)
 {
     uint32_t i, k;
 
-    for (i = 0; executor != NULL && name != NULL &&
-                i < executor->input_nodes_count; i++) {
+    for (i = 0;
+         executor != NULL && name != NULL && i < executor->input_nodes_count;
+         i++) {
         const char *known = executor->nodes[executor->input_nodes[i]].name;
 
         for (k = 0; known[k] == name[k] && name[k] != '\0'; k++) {
@@ -136,7 +140,8 @@ int TVMGraphExecutor_GetInputIndex(TVMGraphExecutor *executor, const char *name)
                              "name: executor->nodes[].name has them");
 }
 
-/* ---- tensors --------------------------------------------------------------- */
+/* ---- tensors ---------------------------------------------------------------
+ */
 
 /* Whether an array is what a tensor of the model is.
  *
@@ -145,9 +150,9 @@ static int check(const DLTensor *array, const struct crt_tensor *tensor)
 {
     /* code and bits by enum crt_dtype */
     static const uint8_t types[][2] = {
-        {255, 0},       {kDLUInt, 1},   {kDLInt, 8},    {kDLUInt, 8},
-        {kDLInt, 16},   {kDLInt, 32},   {kDLInt, 64},   {kDLFloat, 32},
-        {kDLUInt, 16},  {kDLUInt, 32},  {kDLUInt, 64},  {kDLFloat, 64},
+        {255, 0},       {kDLUInt, 1},   {kDLInt, 8},   {kDLUInt, 8},
+        {kDLInt, 16},   {kDLInt, 32},   {kDLInt, 64},  {kDLFloat, 32},
+        {kDLUInt, 16},  {kDLUInt, 32},  {kDLUInt, 64}, {kDLFloat, 64},
         {kDLFloat, 16}, {kDLBfloat, 16}};
     int64_t step = 1;
     int32_t i;
@@ -157,7 +162,8 @@ static int check(const DLTensor *array, const struct crt_tensor *tensor)
     }
     if (tensor->dtype >= sizeof types / sizeof types[0] ||
         array->dtype.code != types[tensor->dtype][0] ||
-        array->dtype.bits != types[tensor->dtype][1] || array->dtype.lanes > 1u) {
+        array->dtype.bits != types[tensor->dtype][1] ||
+        array->dtype.lanes > 1u) {
         return CRT_ERR_DTYPE;
     }
     if (array->ndim != (int32_t)tensor->rank) {
@@ -192,8 +198,8 @@ void TVMGraphExecutor_SetInput(TVMGraphExecutor *executor, const char *name,
         error = CRT_ERR_NAME;
     }
     if (error == CRT_OK) {
-        error =
-            check(data_in, crt_graph_input_info(module->graph, (uint32_t)index));
+        error = check(data_in,
+                      crt_graph_input_info(module->graph, (uint32_t)index));
     }
     if (error == CRT_OK) {
         error = crt_tvm_give(module, (uint32_t)index, bytes_of(data_in));

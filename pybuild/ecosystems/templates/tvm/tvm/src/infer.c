@@ -1,5 +1,5 @@
-/* tvm/src/infer.c: a run of the static instance; tvmgen_default_run is made of it.
- * Calls no function of the program. */
+/* tvm/src/infer.c: a run of the static instance; tvmgen_default_run is made of
+ * it. Calls no function of the program. */
 #include "tvm/src/model.h"
 
 int crt_tvm_prepare(const TVMModule *module)

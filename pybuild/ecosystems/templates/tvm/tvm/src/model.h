@@ -1,5 +1,5 @@
-/* tvm/src/model.h: a model of a build, as TVM's names drive it. tvmgen_default.c
- * makes one. */
+/* tvm/src/model.h: a model of a build, as TVM's names drive it.
+ * tvmgen_default.c makes one. */
 #ifndef TVM_SRC_MODEL_H
 #define TVM_SRC_MODEL_H
 
@@ -15,7 +15,8 @@
  * load        parameters from an image; NULL: weights are constants
  * release     these parameters
  * json_bytes  of this build's graph JSON, and its FNV-1a in 32 bits
- * params      this build's list of no parameters, where weights are constants */
+ * params      this build's list of no parameters, where weights are constants
+ */
 struct TVMModule {
     struct crt_graph *graph;
     int (*prepare)(void);
@@ -23,7 +24,8 @@ struct TVMModule {
     int (*load)(const void *image, uint32_t bytes);
     int (*release)(void);
     TVMGraphExecutor *executor;
-    const void **copied;  /* an input that is copied before each run; NULL: not */
+    const void *
+        *copied; /* an input that is copied before each run; NULL: not */
     uint8_t *ready, *used; /* the instance is made; an executor is in use */
     uint32_t json_bytes, json_hash;
     uint8_t params[CRT_TVM_PARAMS_BYTES];
@@ -41,8 +43,9 @@ int crt_tvm_run(const TVMModule *module);
 
 /* Runs once: from each input, to each output.
  *
- * load    parameters that are linked, the first time; NULL: weights are constants
- * Errors  CRT_ERR_NULL, as crt_graph_run; CRT_ERR_INPUT_MISSING: one is NULL */
+ * load    parameters that are linked, the first time; NULL: weights are
+ * constants Errors  CRT_ERR_NULL, as crt_graph_run; CRT_ERR_INPUT_MISSING: one
+ * is NULL */
 int crt_tvm_infer(const TVMModule *module, int (*load)(void),
                   void *const *inputs, void *const *outputs);
 

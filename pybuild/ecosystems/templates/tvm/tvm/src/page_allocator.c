@@ -1,25 +1,27 @@
 /* tvm/src/page_allocator.c: first fit over a table of pages, 2 bytes each. */
 #include <tvm/runtime/crt/page_allocator.h>
 
-/* At the start of the pool, then the table: the length of the run that begins at a
- * page, 0 for a page that is free, INSIDE for others of a run. */
+/* At the start of the pool, then the table: the length of the run that begins
+ * at a page, 0 for a page that is free, INSIDE for others of a run. */
 struct pool {
-    MemoryManagerInterface interface; /* first: a pointer to it is one to this */
+    MemoryManagerInterface
+        interface; /* first: a pointer to it is one to this */
     uint8_t *pages;
     uint16_t *runs;
     uint32_t count;
     uint32_t shift;
 };
 
-#define INSIDE 0xffffu
+#define INSIDE     0xffffu
 #define MOST_PAGES 0xfffeu
 
 static tvm_crt_error_t allocate(MemoryManagerInterface *manager,
                                 size_t num_bytes, DLDevice dev, void **out_ptr)
 {
     struct pool *pool = (struct pool *)(void *)manager;
-    const size_t whole = (num_bytes >> pool->shift) +
-                         ((num_bytes & (((size_t)1 << pool->shift) - 1u)) != 0u);
+    const size_t whole =
+        (num_bytes >> pool->shift) +
+        ((num_bytes & (((size_t)1 << pool->shift) - 1u)) != 0u);
     const size_t wanted = whole == 0u ? 1u : whole;
     uint32_t first, i, length = 0;
 
@@ -87,12 +89,14 @@ tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface **manager,
     }
     count = (size_t)(end - start - sizeof *pool) >> page_size_bytes_log2;
     count = count > MOST_PAGES ? MOST_PAGES : count;
-    for (;; count--) { /* the table and 16 bytes of rounding take of the pages */
+    for (;;
+         count--) { /* the table and 16 bytes of rounding take of the pages */
         pages = rounded(start + sizeof *pool + count * sizeof(uint16_t), 16u);
         if (count == 0u) {
             return kTvmErrorPlatformNoMemory;
         }
-        if (pages <= end && (size_t)(end - pages) >> page_size_bytes_log2 >= count) {
+        if (pages <= end &&
+            (size_t)(end - pages) >> page_size_bytes_log2 >= count) {
             break;
         }
     }

@@ -1,4 +1,5 @@
-/* tvm/src/runtime.c: errors, modules and functions by name, of which there is one. */
+/* tvm/src/runtime.c: errors, modules and functions by name, of which there is
+ * one. */
 #include <tvm/runtime/crt/crt.h>
 #include <tvm/runtime/crt/packed_func.h>
 
@@ -6,7 +7,8 @@
 
 static const char *last_error = "";
 static char given_error[128];
-/* what TVMFuncGetGlobal gives for "runtime.SystemLib": only its address counts */
+/* what TVMFuncGetGlobal gives for "runtime.SystemLib": only its address counts
+ */
 static char system_lib;
 
 int crt_tvm_error(int code, const char *text)
@@ -58,9 +60,10 @@ int TVMModGetFunction(TVMModuleHandle mod, const char *func_name,
     (void)func_name;
     (void)query_imports;
     (void)out;
-    return crt_tvm_error(kTvmErrorFunctionNameNotFound,
-                         "TVMModGetFunction: layers are not found by name: call "
-                         "TVMGraphExecutor_Run, or tvmgen_default_run");
+    return crt_tvm_error(
+        kTvmErrorFunctionNameNotFound,
+        "TVMModGetFunction: layers are not found by name: call "
+        "TVMGraphExecutor_Run, or tvmgen_default_run");
 }
 
 int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out)
@@ -100,7 +103,8 @@ int TVMFuncFree(TVMFunctionHandle func)
     return 0;
 }
 
-/* ---- packed functions ------------------------------------------------------ */
+/* ---- packed functions ------------------------------------------------------
+ */
 
 TVMArgs TVMArgs_Create(TVMValue *values, uint32_t *tcodes,
                        uint32_t values_count)
@@ -121,7 +125,8 @@ TVMArgs TVMArgs_Create(TVMValue *values, uint32_t *tcodes,
 
 TVMModuleHandle TVMArgs_AsModuleHandle(const TVMArgs *args, size_t index)
 {
-    if (index >= args->values_count || args->tcodes[index] != kTVMModuleHandle) {
+    if (index >= args->values_count ||
+        args->tcodes[index] != kTVMModuleHandle) {
         TVMPlatformAbort(kTvmErrorFunctionCallWrongArgType);
     }
     return args->values[index].v_handle;

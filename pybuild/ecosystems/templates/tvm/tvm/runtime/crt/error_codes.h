@@ -1,4 +1,5 @@
-/* tvm/runtime/crt/error_codes.h: the errors of TVM's C runtime, by their numbers. */
+/* tvm/runtime/crt/error_codes.h: the errors of TVM's C runtime, by their
+ * numbers. */
 #ifndef TVM_RUNTIME_CRT_ERROR_CODES_H_
 #define TVM_RUNTIME_CRT_ERROR_CODES_H_
 
@@ -8,8 +9,8 @@ extern "C" {
 
 #define TVM_CRT_ERROR_CATEGORY_Pos 8
 #define TVM_CRT_ERROR_CATEGORY_Msk (0xff << TVM_CRT_ERROR_CATEGORY_Pos)
-#define TVM_CRT_ERROR_CODE_Pos 0
-#define TVM_CRT_ERROR_CODE_Msk (0xff << TVM_CRT_ERROR_CODE_Pos)
+#define TVM_CRT_ERROR_CODE_Pos     0
+#define TVM_CRT_ERROR_CODE_Msk     (0xff << TVM_CRT_ERROR_CODE_Pos)
 #define DEFINE_TVM_CRT_ERROR(category, code)                                   \
     (((category) << TVM_CRT_ERROR_CATEGORY_Pos) |                              \
      ((code) << TVM_CRT_ERROR_CODE_Pos))

@@ -1,12 +1,13 @@
-/* tvm/runtime/crt/logging.h: TVMLogf, which the program defines, and the macros. */
+/* tvm/runtime/crt/logging.h: TVMLogf, which the program defines, and the
+ * macros. */
 #ifndef TVM_RUNTIME_CRT_LOGGING_H_
 #define TVM_RUNTIME_CRT_LOGGING_H_
 
 #include <tvm/runtime/crt/platform.h>
 
 #define TVM_CRT_LOG_LEVEL_DEBUG 3
-#define TVM_CRT_LOG_LEVEL_INFO 2
-#define TVM_CRT_LOG_LEVEL_WARN 1
+#define TVM_CRT_LOG_LEVEL_INFO  2
+#define TVM_CRT_LOG_LEVEL_WARN  1
 #define TVM_CRT_LOG_LEVEL_ERROR 0
 #ifndef TVM_CRT_LOG_LEVEL
 #define TVM_CRT_LOG_LEVEL TVM_CRT_LOG_LEVEL_ERROR
@@ -33,8 +34,8 @@ void TVMLogf(const char *fmt, ...);
         }                                                                      \
     } while (0)
 #define LOG_ERROR(...) TVM_LOG_AT(TVM_CRT_LOG_LEVEL_ERROR, __VA_ARGS__)
-#define LOG_WARN(...) TVM_LOG_AT(TVM_CRT_LOG_LEVEL_WARN, __VA_ARGS__)
-#define LOG_INFO(...) TVM_LOG_AT(TVM_CRT_LOG_LEVEL_INFO, __VA_ARGS__)
+#define LOG_WARN(...)  TVM_LOG_AT(TVM_CRT_LOG_LEVEL_WARN, __VA_ARGS__)
+#define LOG_INFO(...)  TVM_LOG_AT(TVM_CRT_LOG_LEVEL_INFO, __VA_ARGS__)
 #define LOG_DEBUG(...) TVM_LOG_AT(TVM_CRT_LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 #ifndef CHECK

@@ -1,5 +1,5 @@
-/* tvm/runtime/crt/page_allocator.h: memory of the program in pages. The model takes
- * none of it, so the pool may be as small as the program's own needs. */
+/* tvm/runtime/crt/page_allocator.h: memory of the program in pages. The model
+ * takes none of it, so the pool may be as small as the program's own needs. */
 #ifndef TVM_RUNTIME_CRT_PAGE_ALLOCATOR_H_
 #define TVM_RUNTIME_CRT_PAGE_ALLOCATOR_H_
 

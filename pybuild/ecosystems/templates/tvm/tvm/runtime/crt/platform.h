@@ -1,6 +1,6 @@
 /* tvm/runtime/crt/platform.h: the functions that the program defines. The graph
- * executor calls TVMPlatformAbort and, of logging.h, TVMLogf; models that are built
- * with -DTVM_PLATFORM_WORKSPACE call TVMPlatformMemoryAllocate. */
+ * executor calls TVMPlatformAbort and, of logging.h, TVMLogf; models that are
+ * built with -DTVM_PLATFORM_WORKSPACE call TVMPlatformMemoryAllocate. */
 #ifndef TVM_RUNTIME_CRT_PLATFORM_H_
 #define TVM_RUNTIME_CRT_PLATFORM_H_
 

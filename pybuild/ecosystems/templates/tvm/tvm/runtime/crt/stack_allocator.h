@@ -1,5 +1,6 @@
 /* tvm/runtime/crt/stack_allocator.h: memory of the program that is freed in the
- * reverse order. The model takes none of it, unless -DTVM_PLATFORM_WORKSPACE. */
+ * reverse order. The model takes none of it, unless -DTVM_PLATFORM_WORKSPACE.
+ */
 #ifndef TVM_RUNTIME_CRT_STACK_ALLOCATOR_H_
 #define TVM_RUNTIME_CRT_STACK_ALLOCATOR_H_
 

@@ -1,0 +1,22 @@
+"""What scripts take from tvm.micro: a build as a model library format archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pybuild.ecosystems.mlf import mlf_archive
+from pybuild.library import Library
+from pybuild.package.folder import write_file
+
+__all__ = ["export_model_library_format"]
+
+
+def export_model_library_format(mod: Library, file_name: str | Path) -> str:
+    """Writes the archive; its path.
+
+    mod     of pybuild.build; without api="tvm" it is built again with that
+    Errors  BuildError
+    """
+    made = mod if mod.options.api else mod.again(api="tvm")
+    write_file(Path(file_name), mlf_archive(made))
+    return str(file_name)
