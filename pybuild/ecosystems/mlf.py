@@ -8,7 +8,7 @@ import json
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from pybuild.ecosystems.tvm import Built, module_of
 from pybuild.emit.content import Content, pieces
@@ -24,6 +24,8 @@ class Whole(Built, Protocol):
     def name(self) -> str: ...
 
     def files(self) -> Mapping[str, Content]: ...
+
+    def again(self, **changed: Any) -> Self: ...
 
 
 def mlf_archive(made: Whole) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from os import PathLike
@@ -222,14 +222,16 @@ def words(*known: str) -> Kind:
     return replace(one, read=read, many=True, example=[*known])
 
 
-def listed(*known: str, whole: str) -> Kind:
-    """Some of a few, several with commas between; `whole` is all of them."""
-    one = word(*known, whole)
+def listed(*known: str, whole: str, more: Sequence[str] = ()) -> Kind:
+    """Some of a few, several with commas between; `whole` is all of them but `more`."""
+    every = (*known, *more)
+    one = word(*every, whole)
 
     def read(value: Any) -> tuple[str, ...]:
         texts = (_text(each) for each in _list(value))
         given = [one.read(part.strip()) for text in texts for part in text.split(",")]
-        return known if whole in given else tuple(n for n in known if n in given)
+        chosen = {*given, *(known if whole in given else ())}
+        return tuple(name for name in every if name in chosen)
 
     return Kind(read, "NAME,...", many=True, known=one.known, example=[whole])
 

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 
 import pybuild as tvm
 from pybuild import relay
+from pybuild.cli import main as crt
 from pybuild.contrib import graph_runtime, util
 from pybuild.contrib.debugger import debug_runtime
 from pybuild.driver import tvmc
@@ -175,6 +176,26 @@ def test_archives_have_the_same_bytes(tmp_path: Path) -> None:
     assert both[0] == both[1]
     with tarfile.open(fileobj=io.BytesIO(both[0])) as archive:
         assert "./parameters/default.params" in archive.getnames()
+
+
+def test_an_archive_is_a_package_beside_others(tmp_path: Path) -> None:
+    assert crt(["build", str(DIGITS), "-o", str(tmp_path / "one"), "--name", "digits",
+                "--package", "mlf"]) == 0  # fmt: skip
+    assert [p.name for p in (tmp_path / "one").iterdir()] == ["digits.tar"]
+    made = tvm.load(str(DIGITS)).build(name="digits")
+    made.write_packages(tmp_path / "two", package=("make", "mlf"))
+    assert sorted(p.name for p in (tmp_path / "two").iterdir()) == [
+        "crt", "digits", "digits.tar",
+    ]  # fmt: skip
+    data = made.mlf()
+    assert (tmp_path / "two" / "digits.tar").read_bytes() == data
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        names = archive.getnames()
+    assert "./codegen/host/include/tvmgen_default.h" in names
+    assert not any(name.startswith("tvmgen") for name in made.generated())
+    both = tvm.build_image({"a": str(DIGITS), "b": str(DIGITS)})
+    with pytest.raises(BuildError, match="--package mlf: is of one model"):
+        both.write_packages(tmp_path / "three", package="mlf")
 
 
 def test_tvmc_s_library_runs(tmp_path: Path) -> None:

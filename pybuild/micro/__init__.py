@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pybuild.ecosystems.mlf import mlf_archive
 from pybuild.library import Library
 from pybuild.package.folder import write_file
 
@@ -17,6 +16,5 @@ def export_model_library_format(mod: Library, file_name: str | Path) -> str:
     mod     of pybuild.build; without api="tvm" it is built again with that
     Errors  BuildError
     """
-    made = mod if mod.options.api else mod.again(api="tvm")
-    write_file(Path(file_name), mlf_archive(made))
+    write_file(Path(file_name), mod.mlf())
     return str(file_name)
