@@ -250,14 +250,10 @@ class GraphModule(Timed):
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:
-        """Of an input or a parameter; -1 if there is none.
-
-        Errors  TypeError for what is no name
-        """
+        """Of an input or a parameter; -1 if there is none, a TypeError for no name."""
         if not isinstance(name, str):
             raise TypeError(f"{name!r} is no name of an input")
-        names = self._names()
-        return names.index(name) if name in names else -1
+        return next((i for i, one in enumerate(self._names()) if one == name), -1)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Shapes and types of the inputs, without what load_params has set."""

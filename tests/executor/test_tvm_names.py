@@ -7,8 +7,10 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -72,7 +74,7 @@ def test_an_index_is_of_a_name() -> None:
     made = tvm.build(str(DIGITS), "llvm")["default"](tvm.cpu(0))
     assert made.get_input_index("image") == 0
     with pytest.raises(TypeError, match="0 is no name of an input"):
-        made.get_input_index(0)
+        made.get_input_index(0)  # type: ignore[arg-type]
 
 
 def test_close_arrays_have_one_shape() -> None:
@@ -92,9 +94,14 @@ class _Read:
         self._tab = type("Table", (), {"Bytes": bytearray(data)})
 
 
-@pytest.mark.parametrize("how", [str, Path.read_bytes, lambda p: _Read(p.read_bytes())])
-def test_a_tflite_file_is_built(how: object) -> None:
-    mod, params = relay.frontend.from_tflite(how(DIGITS), IMAGE, {"image": "int8"})  # type: ignore[operator]
+WAYS: list[Callable[[Path], Any]] = [
+    str, Path.read_bytes, lambda path: _Read(path.read_bytes())
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_tflite_file_is_built(how: Callable[[Path], Any]) -> None:
+    mod, params = relay.frontend.from_tflite(how(DIGITS), IMAGE, {"image": "int8"})
     module = relay.build(mod, "llvm", params=params)["default"](tvm.cpu(0))
     zeros = np.zeros((1, 8, 8, 1), np.int8)
     module.run(image=zeros)

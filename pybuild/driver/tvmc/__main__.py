@@ -25,7 +25,7 @@ def main(words: Sequence[str]) -> int:
         target += f" -mcpu={cpu}" if cpu and "-mcpu" not in target else ""
         compiled(model, target, args.output, args.output_format, args.module_name)
     except BuildError as error:
-        sys.stderr.write(f"{error}\n")
+        say(error, error=True)
         return 2
     say(f"wrote {args.output}")
     return 0
