@@ -101,9 +101,8 @@ class GraphModule(Timed):
         return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
 
     def close(self) -> None:
-        """Gives memory and parameters back; whatever needs them is then a ValueError.
-        What other modules share of it stays.
-        """
+        """Gives memory and parameters back, but for what other modules share of it;
+        whatever needs them is then a ValueError."""
         self.net.close()
 
     # ---- inputs ---------------------------------------------------------------

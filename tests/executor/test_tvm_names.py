@@ -74,7 +74,7 @@ def test_an_index_is_of_a_name() -> None:
     made = tvm.build(str(DIGITS), "llvm")["default"](tvm.cpu(0))
     assert made.get_input_index("image") == 0
     with pytest.raises(TypeError, match="0 is no name of an input"):
-        made.get_input_index(0)  # type: ignore[arg-type]
+        made.get_input_index(0)
 
 
 def test_close_arrays_have_one_shape() -> None:
