@@ -46,11 +46,12 @@ void exit(int code) { crt_port_exit(code); for (;;) ; }
 
 @functools.cache
 def tree(target: str, params: str) -> tuple[tempfile.TemporaryDirectory[str], Library]:
-    """A tree with --api tvm, and arrays of its files and of pictures beside it."""
+    """A tree with --api tvm, and arrays of its files and of pictures beside it; params
+    may be float32, for constants of that type."""
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
     place = Path(folder.name)
-    given = params or None
-    model = classifier("tiny").model()
+    given, kind = (None, params) if params == "float32" else (params or None, "int8")
+    model = classifier("tiny", kind).model()
     made = model.build(place, name="tiny", target=target, api="tvm", params=given)
     graph = (place / "executor-config/graph/default.graph").read_bytes()
     assert graph.decode() == made.get_graph_json()
@@ -192,6 +193,16 @@ MISTAKES = {
 def test_mistakes_end_in_the_program_s_abort(which: int) -> None:
     said = program("host", ("graph_main.c",), (f"-DMISTAKE={which}",))
     assert said.splitlines() == [MISTAKES[which], "TVMPlatformAbort: 500"]
+
+
+def test_pointers_need_no_alignment() -> None:
+    said = program("host", ("unaligned.c",), params="float32")
+    assert said.splitlines() == ["aot 0", "aot 0", "graph 0", "other 1", "after 0"]
+
+
+@pytest.mark.parametrize("target", ["host", CORE])
+def test_allocators(target: str) -> None:
+    assert program(target, ("allocators.c",)) == "done\n"
 
 
 def test_headers_are_c_plus_plus(tmp_path: Path) -> None:
