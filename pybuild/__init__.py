@@ -7,14 +7,18 @@ net = library.host()
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError, BuildWarning, LimitError
+from pybuild.moved import Moved
 
 with open(Path(__file__).with_name("VERSION"), encoding="utf-8") as _file:
     __version__ = _file.read().strip()
+
+sys.meta_path.append(Moved())
 
 if TYPE_CHECKING:
     from pybuild import (

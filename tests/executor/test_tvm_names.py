@@ -26,6 +26,7 @@ from pybuild.driver import tvmc
 from pybuild.driver.tvmc.__main__ import main, shapes
 from pybuild.errors import BuildError
 from pybuild.micro import export_model_library_format
+from pybuild.moved import MOVED
 from tests.toolchains import ROOT, STRICT, require, run
 
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
@@ -82,6 +83,34 @@ def test_close_arrays_have_one_shape() -> None:
     for wrong in ([1.0, 2.1], [[1.0, 2.0]], 1.0):
         with pytest.raises(AssertionError):
             tvm.testing.assert_allclose([1.0, 2.0], wrong, rtol=1e-3)
+
+
+# what docs and examples of 0.2.0 import, that has another place since
+IMPORTS = {
+    "pybuild.graph": "Graph",
+    "pybuild.kernels.builder": "Builder",
+    "pybuild.loop": "FLOAT32 load",
+    "pybuild.run.board.bench": "bench_on_board",
+    "pybuild.run.board.device": "open_device",
+}
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_imports_of_0_2_0_are_still_there(name: str) -> None:
+    sys.modules.pop(name, None)
+    with pytest.warns(DeprecationWarning, match=f"{name} is {MOVED[name]} now"):
+        old = import_module(name)
+    now = import_module(MOVED[name])
+    assert now.__name__ == MOVED[name] and old is not now
+    for each in IMPORTS[name].split():
+        assert getattr(old, each) is getattr(now, each)
+
+
+def test_other_names_are_not_found() -> None:
+    assert set(MOVED) == {*IMPORTS, "pybuild.run", "pybuild.run.board"}
+    for name in ("pybuild.graphs", "pybuild.run.board.ports"):
+        with pytest.raises(ModuleNotFoundError):
+            import_module(name)
 
 
 # ---- front ends ------------------------------------------------------------------
