@@ -68,5 +68,8 @@ int main(void)
             printk("%d ", output_data[i]);
         printk("\n");
     }
+#ifdef TVM_PLATFORM_WORKSPACE
+    CHECK(app_workspace.next_alloc > app_workspace.workspace);
+#endif
     return 0;
 }
