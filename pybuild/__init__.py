@@ -7,25 +7,32 @@ net = library.host()
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError, BuildWarning, LimitError
+from pybuild.moved import Moved
 
 with open(Path(__file__).with_name("VERSION"), encoding="utf-8") as _file:
     __version__ = _file.read().strip()
+
+sys.meta_path.append(Moved())
 
 if TYPE_CHECKING:
     from pybuild import (
         contrib,
         debug_executor,
+        driver,
         error,
         features,
         graph_executor,
+        micro,
         relay,
         rpc,
         runtime,
+        testing,
     )
     from pybuild.check_build import check
     from pybuild.chips.fit import fit
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from pybuild.library import Library
     from pybuild.model import Model
     from pybuild.ops.base.functions import function, functions
-    from pybuild.runtime import cpu, device, ext_dev
+    from pybuild.runtime import context, cpu, device, ext_dev
     from pybuild.runtime import ndarray as nd
     from pybuild.sweeps.sweep import sweep
 
@@ -54,6 +61,7 @@ _LATE = {
     "build_image": "image",
     "chain": "entry",
     "check": "check_build",
+    "context": "runtime",
     "cpu": "runtime",
     "device": "runtime",
     "fit": "chips.fit",
@@ -71,19 +79,23 @@ _MODULES = {
     "contrib": "contrib",
     "error": "error",
     "debug_executor": "debug_executor",
+    "driver": "driver",
     "features": "features",
     "graph_executor": "graph_executor",
+    "micro": "micro",
     "nd": "runtime.ndarray",
     "relay": "relay",
     "rpc": "rpc",
     "runtime": "runtime",
+    "testing": "testing",
 }
 __all__ = [
     "BuildError", "BuildWarning", "GraphBuilder", "Image", "Library", "LimitError",
     "Model", "Quantised", "TVMError", "build", "build_image", "chain", "check",
-    "contrib", "cpu", "debug_executor", "device", "error", "ext_dev", "features", "fit",
-    "function", "functions", "graph_executor", "load", "load_module", "nd",
-    "normalised", "quantise", "relay", "rpc", "runtime", "sweep", "write_evidence",
+    "context", "contrib", "cpu", "debug_executor", "device", "driver", "error",
+    "ext_dev", "features", "fit", "function", "functions", "graph_executor", "load",
+    "load_module", "micro", "nd", "normalised", "quantise", "relay", "rpc", "runtime",
+    "sweep", "testing", "write_evidence",
 ]  # fmt: skip
 
 

@@ -333,13 +333,16 @@ def _fact(data: object) -> FileFact | None:
     return source_of(Path(data)) if isinstance(data, str | os.PathLike) else None
 
 
-def load_module(path: str | Path) -> Factory | Package:
+def load_module(path: str | Path, fmt: str = "") -> Factory | Package:
     """A library, or package of libraries, that export_library has written.
 
+    fmt     TVM's word for the file, "so" or "tar"; the bytes say what it is
     Errors  BuildError for other files
     """
     from pybuild.executor.archive import read
 
+    if fmt not in ("", "so", "tar", "zip"):
+        raise BuildError(str(path), f"format '{fmt}' is not read", "leave it out")
     return read(path, _rebuilt)
 
 

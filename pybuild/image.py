@@ -47,9 +47,10 @@ from pybuild.image_options import (
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model
+from pybuild.options.many import ImageOptions
 from pybuild.options.option import keywords, plain, told
 from pybuild.options.recipe import told_words
-from pybuild.options.table import BuildOptions, ImageOptions
+from pybuild.options.table import BuildOptions
 from pybuild.package.folder import write_tree
 from pybuild.package.grid import as_html
 from pybuild.package.image_report import ImageReport, image_report

@@ -42,6 +42,9 @@ def check_options(asked: BuildOptions, found: list[Problem]) -> None:
     if asked.emit != "c":
         hint = "one model at a time, or --emit c"
         found.append(Problem("--emit", "several models at once are built as C", hint))
+    if asked.api:
+        hint = f"build each by itself: --api {asked.api.partition(':')[0]}:MODULE"
+        found.append(Problem("--api", "is for one model", hint))
     if isinstance(asked.target, Mapping):
         what = "several models at once are built for the CPU alone"
         found.append(Problem("--device", what, "one model at a time"))

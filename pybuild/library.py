@@ -277,12 +277,13 @@ class Library(Factory, Packaged, Advised):
 
     def generated(self) -> dict[str, Content]:
         """Of the tree what is this model's alone: file name -> content."""
+        from pybuild.ecosystems.tvm import other_names
         from pybuild.emit.c.selftest import selftest_file
 
         file = f"{self.name}_selftest.c"
         test = selftest_file(self.tables, self._example(), self._banner(file))
         numbers = {} if self.tables.named else names_file(self.tables)
-        return {**self.shipped(), file: test, **numbers}
+        return {**self.shipped(), file: test, **numbers, **other_names(self)}
 
     def _example(self) -> Mapping[str, Array]:
         """Inputs and their outputs: by numpy, or by these kernels where it cannot."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from pybuild import passes
 from pybuild.dtype import Array
+from pybuild.ecosystems.tvm import tvm_problems
 from pybuild.emit.tables.assemble import make_tables
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
@@ -198,6 +199,7 @@ class Model:
         ends = (*graph.inputs, *graph.outputs)
         known = all(problem.where != "--target" for problem in found)
         made_for = processor_of if asked.emit == "obj" and known else table_of
+        found = found + tvm_problems(asked)
         return found + _said(
             [
                 lambda: made_for(asked.target),
@@ -231,6 +233,7 @@ class Model:
         storage: str = "planned",
         compress: str = "none",
         emit: str = "c",
+        api: str = "",
         place: Rules | None = None,
         plan: str = "rows",
         regions: str | RegionSpec | Sequence[str | RegionSpec] = (),
@@ -255,6 +258,7 @@ class Model:
         plan    "rows": layers advance in lock step where that needs less memory, at a
                 fair price (docs/memory-model.md); "whole": tensors are held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
+        api     "tvm": microTVM's names over the model, too (docs/from-tvm.md)
         push    inputs that the caller hands over in rows: they are never held whole
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
                 run takes the new frames; ":FRAMES" after it, if not the fewest

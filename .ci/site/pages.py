@@ -18,10 +18,10 @@ import pybuild
 from pybuild.cli.parser import commands, parser
 from pybuild.host.abi import errors
 from pybuild.html.schema import schema
+from pybuild.options.many import ImageOptions as Images
 from pybuild.options.option import of_words
 from pybuild.options.packages import PackageOptions
 from pybuild.options.table import COMMON, VERBS, BoardOptions
-from pybuild.options.table import ImageOptions as Images
 from pybuild.options.table import TreeOptions as Trees
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pybuild.contrib import folders as utils
+from pybuild.contrib import util, utils
 
-__all__ = ["utils"]
+__all__ = ["util", "utils"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pybuild.emit.content import Content
 from pybuild.emit.tables.tables import Tables
@@ -38,6 +38,19 @@ class Packaged:
         def program(self) -> tuple[Mapping[str, str], Sequence[Tables]]:
             """Of an example's templates the values, and its models."""
 
+    def mlf(self) -> bytes:
+        """TVM's model library format of it; without --api it is built again with that.
+
+        Errors  BuildError for several models
+        """
+        from pybuild.ecosystems.mlf import Whole, mlf_archive
+
+        if self.program()[1][0].name != self.name:
+            what = "is of one model"
+            raise BuildError("--package mlf", what, "build each by itself")
+        made = cast(Whole, self)
+        return mlf_archive(made if made.options.api else made.again(api="tvm"))
+
     def for_packages(self) -> Made:
         """What packages of this build are made of."""
         from pybuild.ecosystems.packages import Made
@@ -45,7 +58,8 @@ class Packaged:
         values, models = self.program()
         whole = {"name": self.name, **values}
         facts, is_image = self.report.to_json(), models[0].name != self.name
-        return Made(self.name, self.generated(), whole, models, facts, is_image)
+        own = self.generated(), whole, models, facts, is_image
+        return Made(self.name, *own, self.mlf)
 
     def write_packages(
         self, out: str | Path, force: bool = False, **asked: Any

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pybuild import __version__
@@ -65,6 +65,7 @@ class Made:
     generated  the files of its models
     values     of an example's templates
     facts      of its report.json
+    mlf        TVM's archive of it; Errors  BuildError for several models
     """
 
     name: str
@@ -73,6 +74,7 @@ class Made:
     models: Sequence[Tables]
     facts: Mapping[str, Any]
     is_image: bool
+    mlf: Callable[[], bytes]
 
 
 def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]]:
@@ -104,7 +106,9 @@ def model_files(
         **_values(about, c), "crt_version": runtime.version,
         "headers": " ".join(headers),
     }  # fmt: skip
-    for name in asked.package:
+    for name in ECOSYSTEMS:
+        if name not in asked.package:
+            continue
         files |= _OF_MODEL[name](made, about, runtime, values)
     files["LICENSE"] = _licence(about)
     files["README.md"] = _readme(made, about)

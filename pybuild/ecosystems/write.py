@@ -11,7 +11,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.files.parse import parse_json
 from pybuild.files.read import REPORT as MOST_REPORT
 from pybuild.files.read import read_bytes
-from pybuild.options.packages import PackageOptions
+from pybuild.options.packages import MLF, PackageOptions
 from pybuild.package.folder import (
     REPORT,
     refusals,
@@ -69,16 +69,18 @@ def prepared(
 
     Errors  BuildError with everything that is wrong with what is asked for
     """
+    single: Files = {f"{made.name}.tar": made.mlf()} if MLF in asked.package else {}
+    if asked.package == (MLF,):
+        return Ready(out, {}, single, force)
     found = packages(made, asked)
     if not asked.archive:
-        return Ready(
-            out, {name: files for name, (_, files) in found.items()}, {}, force
-        )
+        trees = {name: files for name, (_, files) in found.items()}
+        return Ready(out, trees, single, force)
     from pybuild.ecosystems.archive import archives
 
-    single: Files = {}
+    ecosystems = [name for name in asked.package if name != MLF]
     for about, files in found.values():
-        single |= archives(about, files, asked.package)
+        single |= archives(about, files, ecosystems)
     return Ready(out, {}, single, force)
 
 

@@ -101,9 +101,8 @@ class GraphModule(Timed):
         return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
 
     def close(self) -> None:
-        """Gives memory and parameters back; whatever needs them is then a ValueError.
-        What other modules share of it stays.
-        """
+        """Gives memory and parameters back, but for what other modules share of it;
+        whatever needs them is then a ValueError."""
         self.net.close()
 
     # ---- inputs ---------------------------------------------------------------
@@ -250,9 +249,10 @@ class GraphModule(Timed):
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:
-        """Of an input or a parameter; -1 if there is none."""
-        names = self._names()
-        return names.index(name) if name in names else -1
+        """Of an input or a parameter; -1 if there is none, a TypeError for no name."""
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of an input")
+        return next((i for i, one in enumerate(self._names()) if one == name), -1)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Shapes and types of the inputs, without what load_params has set."""

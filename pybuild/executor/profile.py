@@ -16,12 +16,12 @@ from pybuild.records import dataclass
 
 _COLUMNS = (
     "Name",
-    "Op",
     "Duration (us)",
     "Percent",
+    "Device",
     "Count",
     "Argument Shapes",
-    "Device",
+    "Op",
 )
 
 

@@ -95,6 +95,15 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
 
     asnumpy = numpy
 
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same memory, in the same shape and type."""
+        if not isinstance(other, np.ndarray):
+            return False
+        mine, its = self.__array_interface__, other.__array_interface__
+        return all(
+            mine[key] == its[key] for key in ("data", "shape", "strides", "typestr")
+        )
+
     def to_dlpack(self) -> Any:
         """The memory as a DLPack capsule, to be taken once.
 

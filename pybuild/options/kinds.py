@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from os import PathLike
@@ -109,6 +109,13 @@ def _input(value: Any) -> str:
     return str(_INPUT.read(value))
 
 
+def _api(value: Any) -> str:
+    text = _text(value)
+    if text and not re.fullmatch(r"tvm(:[A-Za-z][A-Za-z0-9_]{0,39})?", text):
+        raise Wrong(f"{_quoted(value)} is not known", "tvm, or tvm:MODULE")
+    return text
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise Wrong(f"{shown(value)} is neither true nor false")
@@ -178,6 +185,7 @@ def _percent(value: Any) -> float:
 
 _INPUT = word("reuse", "keep", "consumable")
 INPUT = replace(_INPUT, read=_input)
+API = Kind(_api, "tvm[:MODULE]", known=lambda: ("tvm",), example="tvm")
 FLAG = Kind(_flag)
 SIZE = Kind(_limits, "SIZE", example="64K")
 PERCENT = Kind(_percent, "P", example=99.9)
@@ -214,14 +222,16 @@ def words(*known: str) -> Kind:
     return replace(one, read=read, many=True, example=[*known])
 
 
-def listed(*known: str, whole: str) -> Kind:
-    """Some of a few, several with commas between; `whole` is all of them."""
-    one = word(*known, whole)
+def listed(*known: str, whole: str, more: Sequence[str] = ()) -> Kind:
+    """Some of a few, several with commas between; `whole` is all of them but `more`."""
+    every = (*known, *more)
+    one = word(*every, whole)
 
     def read(value: Any) -> tuple[str, ...]:
         texts = (_text(each) for each in _list(value))
         given = [one.read(part.strip()) for text in texts for part in text.split(",")]
-        return known if whole in given else tuple(n for n in known if n in given)
+        chosen = {*given, *(known if whole in given else ())}
+        return tuple(name for name in every if name in chosen)
 
     return Kind(read, "NAME,...", many=True, known=one.known, example=[whole])
 

@@ -1,10 +1,24 @@
-"""Options of the verbs that try many builds; the table of options has them, too."""
+"""Options of many models and many builds; the table of options has them, too."""
 
 from __future__ import annotations
 
 from pybuild.options import kinds
 from pybuild.options.option import option
 from pybuild.records import dataclass
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """pybuild.build_image."""
+
+    exclusive: tuple[tuple[str, ...], ...] = option(
+        (), kinds.GROUPS, "several models",
+        "models that never run together, so that they share their memory",
+    )  # fmt: skip
+    connect: tuple[str, ...] = option(
+        (), kinds.names("A.OUT=B.IN"), "several models",
+        "one buffer for an output and another model's input",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

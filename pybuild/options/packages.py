@@ -11,6 +11,9 @@ ECOSYSTEMS = (
     "arduino", "platformio", "esp-idf", "zephyr", "cmsis-pack", "cmake", "meson", "make"
 )  # fmt: skip
 
+# what is one file: TVM's model library format, an archive for its tools
+MLF = "mlf"
+
 _PACKAGE = "packages"
 
 
@@ -19,8 +22,9 @@ class PackageOptions:
     """What a tree is as a package of firmware projects: ecosystems.packages."""
 
     package: tuple[str, ...] = option(
-        (), kinds.listed(*ECOSYSTEMS, whole="all"), _PACKAGE,
-        "write DIR/NAME and the runtime DIR/crt as packages of these, or all",
+        (), kinds.listed(*ECOSYSTEMS, whole="all", more=(MLF,)), _PACKAGE,
+        "write DIR/NAME and the runtime DIR/crt as packages of these, or all; mlf: "
+        "DIR/NAME.tar, TVM's model library format",
     )  # fmt: skip
     archive: bool = option(
         False, kinds.FLAG, _PACKAGE,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pybuild.options import kinds
-from pybuild.options.many import FitOptions, SweepOptions
+from pybuild.options.many import FitOptions, ImageOptions, SweepOptions
 from pybuild.options.option import option
 from pybuild.options.packages import PackageOptions
 from pybuild.options.pages import CompareOptions, ReportOptions, SampleOptions
@@ -98,6 +98,11 @@ class BuildOptions:
     emit: str = option(
         "c", kinds.word("c", "obj"), _CODE,
         "C sources, or an object for --target, which needs no compiler",
+    )  # fmt: skip
+    api: str = option(
+        "", kinds.API, _CODE,
+        "other names over the model: tvm, those of microTVM's firmware; tvm:MODULE for "
+        "tvmgen_MODULE.h",
     )  # fmt: skip
     ram_limit: int | Mapping[int, int] | None = option(
         None, kinds.SIZE, _MEMORY,
@@ -235,20 +240,6 @@ class ModelOptions:
     device: Mapping[int, str] = option(
         {}, kinds.DEVICES, _DEVICES,
         "a further device and its CPU; --place says what it computes",
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ImageOptions:
-    """pybuild.build_image."""
-
-    exclusive: tuple[tuple[str, ...], ...] = option(
-        (), kinds.GROUPS, "several models",
-        "models that never run together, so that they share their memory",
-    )  # fmt: skip
-    connect: tuple[str, ...] = option(
-        (), kinds.names("A.OUT=B.IN"), "several models",
-        "one buffer for an output and another model's input",
     )  # fmt: skip
 
 

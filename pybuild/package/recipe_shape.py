@@ -10,11 +10,11 @@ from typing import Any
 
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.files.shape import Schema, problems_of, shown
+from pybuild.options.many import ImageOptions
 from pybuild.options.option import options_in
 from pybuild.options.packages import PackageOptions
 from pybuild.options.table import (
     BuildOptions,
-    ImageOptions,
     LoadOptions,
     QuantiseOptions,
 )

@@ -16,13 +16,13 @@ from pybuild.files.names import is_plain, stays_within
 from pybuild.files.parse import Unreadable, parse_toml
 from pybuild.files.read import WRITTEN, is_regular, read_bytes, read_text
 from pybuild.files.shape import shown
+from pybuild.options.many import ImageOptions
 from pybuild.options.option import Option, of_words
 from pybuild.options.packages import PackageOptions
 from pybuild.options.table import (
     COMMON,
     VERBS,
     BoardOptions,
-    ImageOptions,
     TreeOptions,
 )
 from pybuild.project.lines import key_lines, line_of

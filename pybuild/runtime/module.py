@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pybuild.entry import load_module
+from pybuild.executor.factory import Factory as Module
 from pybuild.host.timing import BenchmarkResult
 from pybuild.install import host_compiler
 
-__all__ = ["BenchmarkResult", "enabled", "load_module"]
+__all__ = ["BenchmarkResult", "Module", "enabled", "load_module"]
 
 _ALWAYS = ("llvm", "cpu", "stackvm", "rpc", "ext_dev")
 

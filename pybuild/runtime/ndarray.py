@@ -14,5 +14,9 @@ from pybuild.host.ndarray import (
 )
 
 __all__ = [
-    "Device", "NDArray", "array", "cpu", "device", "empty", "ext_dev", "from_dlpack",
+    "Device", "NDArray", "array", "context", "cpu", "device", "empty", "ext_dev",
+    "from_dlpack",
 ]  # fmt: skip
+
+# as TVM 0.7 called it
+context = device

@@ -22,11 +22,10 @@ MAP = ROOT / "pybuild" / "evidence" / "requirements.json"
 PAGE = ROOT / "docs" / "requirements.md"
 GRU = ROOT / "examples" / "streams" / "gru.onnx"
 # read by crt's own sources and by kernels, not by firmware: tests of kernels and runs
-# hold what they say; compat_tvm: other names of the same functions
+# hold what they say
 INNER = {
-    "abi", "compat_tvm", "compat_tvm_models", "copy", "dlpack", "halves", "inline",
-    "intrin", "lanes", "lockstep", "objects", "packs", "pairs", "reals", "rounds",
-    "slots", "types", "vector", "wide",
+    "abi", "copy", "halves", "inline", "intrin", "lanes", "lockstep", "objects",
+    "packs", "pairs", "reals", "rounds", "slots", "types", "vector", "wide",
 }  # fmt: skip
 # fields that say what the caller owes, unless a test names them, and such words
 CONDITIONS = {"Shapes", "Units", "Owner", "Source"}

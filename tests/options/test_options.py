@@ -80,7 +80,7 @@ def test_the_page_is_up_to_date() -> None:
 
 VALUES = {
     "rounding": "tflm", "target": {0: "cortex-m4", 1: "cortex-m0"}, "optimise": "size",
-    "names": "ids", "emit": "obj", "ram_limit": 65536, "plan": "whole",
+    "names": "ids", "emit": "obj", "api": "tvm", "ram_limit": 65536, "plan": "whole",
     "regions": (RegionSpec("dtcm", 16384, "fast", True),), "input": "keep",
     "push": ("a", "b"), "lazy": ("c",), "stream": ("1:2",), "storage": "given",
     "layout": {"image": "nhwc"}, "params": ("w", "v"), "compress": "lz4",

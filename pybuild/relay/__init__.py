@@ -1,4 +1,4 @@
-"""What scripts for TVM's runtime take from tvm.relay: a build, and parameter files."""
+"""What scripts for TVM take from tvm.relay: files, a build, parameter files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pybuild.dtype import Array
 from pybuild.entry import Buildable
 from pybuild.entry import build as _build
 from pybuild.library import Library
+from pybuild.relay import frontend
 from pybuild.runtime.params import load_param_dict, save_param_dict
 
-__all__ = ["build", "load_param_dict", "save_param_dict"]
+__all__ = ["build", "frontend", "load_param_dict", "save_param_dict"]
 
 
 def build(
@@ -28,5 +29,5 @@ def build(
     Errors  BuildError
     """
     how: dict[str, Any] = {"target": target, "mod_name": mod_name}
-    made: Library = _build(mod, weights=params, params="replaceable", **how)
+    made: Library = _build(mod, weights=params or None, params="replaceable", **how)
     return made

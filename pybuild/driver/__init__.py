@@ -1,0 +1,7 @@
+"""TVM's tvm.driver, as far as it is tvmc."""
+
+from __future__ import annotations
+
+from pybuild.driver import tvmc
+
+__all__ = ["tvmc"]
