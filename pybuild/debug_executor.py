@@ -23,7 +23,7 @@ def create(
     """As graph_executor.create; a library's own weights are set.
 
     dump_root  the folder for files; None: a new temporary one, until exit()
-    Errors     BuildError; ValueError for something that is no device
+    Errors     BuildError; ValueError for something that is not a device
     """
     devices, _, _ = get_device(libmod, device)
     table = cpu_first(devices)

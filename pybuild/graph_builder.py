@@ -136,7 +136,7 @@ class GraphBuilder:
         where = f"{self.name}: node '{name}' (call)"
         if not isinstance(function, Function):
             hint = "make it with pybuild.function(name, ...)"
-            raise BuildError(where, f"{function!r} is no function", hint)
+            raise BuildError(where, f"{function!r} is not a function", hint)
         if function.op:
             hint = f"op('{function.op}', ...)"
             raise BuildError(where, f"{function!r} is an operator", hint)
@@ -201,7 +201,7 @@ class GraphBuilder:
     ) -> Tensor:
         """A tensor whose name is free."""
         if not isinstance(name, str) or not name:
-            raise BuildError(where, f"{name!r} is no name")
+            raise BuildError(where, f"{name!r} is not a name")
         if name in self._tensors or name in self._outputs:
             raise BuildError(where, "another tensor has this name")
         dims, kind = _shape(where, shape), _dtype(where, dtype)
@@ -293,7 +293,7 @@ def _shape(where: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
         dims = tuple(int(dim) for dim in shape)
     except (TypeError, ValueError):
-        raise BuildError(where, f"{shape!r} is no shape") from None
+        raise BuildError(where, f"{shape!r} is not a shape") from None
     if min(dims, default=0) < 0:
         raise BuildError(where, f"has shape {list(dims)}")
     return dims
@@ -319,13 +319,13 @@ def _quant(where: str, quant: AnyQuant, shape: Sequence[int]) -> Quant | None:
         return quant_of(quant_facts(plain), dims)
     except (TypeError, ValueError, IndexError) as error:
         hint = "give (scale, zero_point), or a pybuild.ir.graph.Quant"
-        what = f"{quant!r} is no quantisation of it: {error}"
+        what = f"{quant!r} is not a quantisation of it: {error}"
         raise BuildError(where, what, hint) from None
 
 
 def _device(where: str, device: int) -> int:
     if not isinstance(device, (int, np.integer)) or device < 0:
-        raise BuildError(where, f"device {device!r} is no index into the devices")
+        raise BuildError(where, f"device {device!r} is not an index into the devices")
     return int(device)
 
 

@@ -246,7 +246,7 @@ def build_image(
     check_options(asked, wrong + more)
     if title in named:
         what = f"'{title}' is a model's name too"
-        raise BuildError("--name", what, "another one for the image")
+        raise BuildError("--name", what, "choose another name for the image")
     check_groups(how.exclusive, named)
     check_names(named.values(), asked)
     graphs = _graphs(named, asked)

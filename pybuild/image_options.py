@@ -17,7 +17,7 @@ def named_models(
 ) -> dict[str, Model]:
     """Models by the names that they get.
 
-    Errors  BuildError for two of one name, or for what is no models
+    Errors  BuildError for two of one name, or for anything but models
     """
     if isinstance(models, Mapping):
         return {chosen_prefix(n, ""): model_of(m) for n, m in models.items()}

@@ -191,7 +191,7 @@ class Library(Factory, Packaged, Advised):
         Errors  BuildError for pushed inputs: they leave no choice
         """
         if self.plan.pushed:
-            what = "is of inputs that are held, not pushed"
+            what = "does not apply to pushed inputs"
             raise BuildError("--ram-curve", what, "leave out --push")
         return tuple(self._point(*one) for one in self._curve)
 

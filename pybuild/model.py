@@ -193,7 +193,7 @@ class Model:
         return []
 
     def _wrong(self, asked: BuildOptions, found: list[Problem]) -> list[Problem]:
-        """`found`, targets that do not go together, and names of no tensor."""
+        """`found`, targets that cannot be combined, and names of no tensor."""
         graph = self.graph
         ends = (*graph.inputs, *graph.outputs)
         known = all(problem.where != "--target" for problem in found)

@@ -103,5 +103,5 @@ def _no_model(what: Any) -> BuildError:
     for base in kind.__mro__:
         hint = _EXPORTS.get(base.__module__.partition(".")[0], hint)
     if what is None:
-        return BuildError("", "None is no model", hint)
-    return BuildError(f"{kind.__module__}.{kind.__qualname__}", "is no model", hint)
+        return BuildError("", "None is not a model", hint)
+    return BuildError(f"{kind.__module__}.{kind.__qualname__}", "is not a model", hint)

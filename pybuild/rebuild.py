@@ -65,8 +65,8 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
 
     files   models and samples that lie elsewhere than in the current folder, where its
             crt.toml says, in the tree, or beside it; under any name
-    Errors  BuildError for a folder that is no tree; for every file that is not found,
-            or is another one; for one of `files` that the tree was not made of
+    Errors  BuildError for a folder that is not a tree; for every file that is missing
+            or has other bytes; for one of `files` that the tree was not made of
     """
     facts = facts_of(folder)
     with tempfile.TemporaryDirectory(prefix="crt-") as place:
@@ -156,7 +156,7 @@ class _Search:
 
     def must_be(self, path: Path, source: Mapping[str, str], digest: str) -> None:
         if digest != source["sha256"]:
-            what = f"is another file than the tree was made of (sha256 {digest[:16]}, "
+            what = f"is not the file that the tree was made of (sha256 {digest[:16]}, "
             what += f"not {source['sha256'][:16]})"
             hint = f"--from FILE names the right one; crt build makes a tree of {path}"
             self.problems.append(Problem(str(path), what, hint))

@@ -32,7 +32,7 @@ def _facts(board: Board) -> dict[str, Any]:
     if not tools:
         missing.append(f"a compiler: {missing_compilers(arch)}")
     if kind == "facts only":
-        missing.append("a simulator: pybuild drives none of this core")
+        missing.append("a simulator: none is supported for this core")
     elif not machines:
         hints = [missing_simulator(s, board) for s in ("qemu", "unicorn")]
         missing.append(f"a simulator: {' or '.join(filter(None, hints))}")

@@ -202,7 +202,7 @@ def counted(
     counting = count_plan(firmware, len(plan.steps), bool(plan.pushed))
     outcome = must_succeed(device.simulator.run(firmware, given, counting), firmware)
     if outcome.counts is None or outcome.counts.total == 0:
-        raise BuildError(device.simulator.name, "counted nothing")
+        raise BuildError(device.simulator.name, "counted no instructions")
     return outcome.counts, outcome.files
 
 

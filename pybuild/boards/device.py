@@ -107,7 +107,7 @@ def choose_simulator(
         what = f"one core, this program of {board.name} uses two" if both else what
         raise BuildError("--simulator", f"Unicorn has {what}", "--simulator qemu")
     if simulation(board) == "facts only":
-        what = f"{board.name} is not simulated: pybuild drives no simulator of its "
+        what = f"{board.name} is not simulated: no simulator is supported for its "
         what += board.core.name
         raise BuildError("--on", what, "build for it with --target, or use --port")
     kinds = [s for s in SIMULATORS if wanted in ("auto", s)]

@@ -73,7 +73,7 @@ class Move:
         return _plus(self.before, more)
 
     def is_open(self, facts: Facts) -> bool:
-        """Whether it is a number that is no sum, and that can be without end."""
+        """Whether it is a number that is not a sum, and that can be without end."""
         if self.by is not None or not isinstance(self.other, Linear):
             return False
         return any(map(math.isinf, facts.range(self.other)))
@@ -122,7 +122,7 @@ def _moved_address(
 def _change(
     own: Linear, after: Linear, begun: Mapping[str, Value], facts: Facts
 ) -> int | Range | None:
-    """What a turn adds; None: it is no sum of what was and something."""
+    """What a turn adds; None: it is not a sum of what was and something."""
     change = after.plus(own, -1)
     if any(_begins(unknown, begun) for unknown in change.terms):
         return None

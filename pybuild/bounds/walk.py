@@ -186,7 +186,7 @@ class _Walk:
         return moves
 
     def left_by(self, move: Move) -> Steps:
-        """What a turn leaves that is no sum; of a sum nothing is known here."""
+        """What a turn leaves that is not a sum; of a sum nothing is known here."""
         if move.by is None and isinstance(move.other, Linear):
             return self.facts.steps(move.other)
         return Steps(*EVERYTHING)

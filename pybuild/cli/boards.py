@@ -86,7 +86,7 @@ def _idle(args: argparse.Namespace) -> Iterator[Problem]:
         if here and args.given[word] != "auto":
             hint = "--on BOARD" if other == "--on host" else ""
             hint = "--port ADDRESS" if word == "key-file" else hint
-            yield Problem(f"--{word}", f"has no meaning with {other}", hint)
+            yield Problem(f"--{word}", f"cannot be combined with {other}", hint)
 
 
 def must_be_here(args: argparse.Namespace) -> None:
@@ -102,7 +102,7 @@ def must_be_here(args: argparse.Namespace) -> None:
     for option, (why, instead) in _ON_HOST.items():
         asked = getattr(args, option, None)
         if asked not in (None, "auto"):
-            what = f"--{option} {asked} has no meaning on a board{why}"
+            what = f"--{option} {asked} does not apply to a board{why}"
             raise BuildError("--on", what, instead)
     note = _device(args).note
     if note:
@@ -212,7 +212,7 @@ def _check_remote(
 
     if args.on != HOST or args.per_layer:
         option = "on" if args.on != HOST else "per-layer"
-        raise UsageError("--port", f"and --{option} do not go together")
+        raise UsageError("--port", f"and --{option} cannot be combined")
     said = f"checking {Path(args.model).name} at {args.port}"
     with working(said) as progress, _remote(args.port):
         result = check_remote(
@@ -255,7 +255,7 @@ def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome
     from pybuild.rpc.bench import bench_remote
 
     if args.on != HOST:
-        raise UsageError("--port", "and --on do not go together")
+        raise UsageError("--port", "and --on cannot be combined")
     said = f"timing {Path(args.model).name} at {args.port}"
     with working(said) as progress, _remote(args.port):
         result = bench_remote(

@@ -68,7 +68,7 @@ def params(args: argparse.Namespace) -> Outcome:
 def _pack(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
     if Path(args.out).suffix.lower() != ".crtp":
         hint = "crt params convert writes the other kinds"
-        raise UsageError(args.out, "is no name of an image (.crtp)", hint)
+        raise UsageError(args.out, "is not a name of an image (.crtp)", hint)
     if args.model:
         return _written(args, _arranged(args, data))
     return _convert(args, data)

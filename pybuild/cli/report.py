@@ -56,7 +56,7 @@ def samples_of_page(
 ) -> SampleFacts | None:
     """Errors  BuildError for --labels alone, or samples that do not fit"""
     if args.labels and not args.data:
-        raise UsageError("--labels", "is of --data")
+        raise UsageError("--labels", "needs --data")
     with working(f"running the samples of {library.name}") as progress:
         return library.sample_facts(args.data, args.labels, progress)
 
@@ -73,7 +73,7 @@ def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
 
     unused = [f"--{word}" for word in args.given if word not in ("out", "project")]
     if unused:
-        what = f"is built: {unused[0]} has no meaning with it"
+        what = f"is a built folder: {unused[0]} does not apply to it"
         raise BuildError(str(folder), what, "give the model's file")
     facts = _facts(folder)
     if isinstance(facts, dict) and "memory" in facts and "models" in facts:

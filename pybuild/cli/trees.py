@@ -111,7 +111,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Folder:
-    """A tree that is no package."""
+    """A tree that is not a package."""
 
     out: Path
     files: Mapping[str, Content]
@@ -204,7 +204,7 @@ def _filed(args: argparse.Namespace, made: Library) -> Filed | None:
     from pybuild.evidence.write import evidence
 
     if args.labels and not args.data:
-        raise UsageError("--labels", "is of --data")
+        raise UsageError("--labels", "needs --data")
     with working(f"gathering evidence of {made.name}") as progress:
         found = evidence(made, args.data, args.labels, progress)
     return Filed(Path(args.evidence), found)
@@ -224,9 +224,9 @@ def _package(args: argparse.Namespace) -> PackageOptions:
     """Errors  BuildError for --archive of no package"""
     asked, _ = told(PackageOptions, chosen(PackageOptions, args))
     if asked.archive and not asked.package:
-        raise BuildError("--archive", "is of packages", "--package NAME")
+        raise BuildError("--archive", "needs --package", "--package NAME")
     if args.html and asked.package:
-        raise BuildError("--html", "is of no package", "crt report MODEL")
+        raise BuildError("--html", "does not apply to packages", "crt report MODEL")
     return asked
 
 

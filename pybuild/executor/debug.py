@@ -206,7 +206,7 @@ class GraphModuleDebug(GraphModule):
     def profile(self, /, collectors: object = None, **inputs: Any) -> Report:
         """Times of one run, after three to warm up."""
         if collectors is not None:
-            raise ValueError("collectors: there are none, only times are measured")
+            raise ValueError("collectors are not supported: only times are measured")
         self._give(inputs)
         times = self._times(Timing(number=1, repeat=_WARM_UP + 1))
         seconds = [spent[-1] for spent in times]

@@ -83,7 +83,7 @@ def functions_of(graph_json: str) -> dict[str, str]:
         calls = [node for node in nodes if node["op"] != "null"]
         return {node["name"]: node["attrs"]["func_name"] for node in calls}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"the text is no graph JSON ({error})") from None
+        raise ValueError(f"the text is not a graph JSON ({error})") from None
 
 
 def key_of(nodes: Sequence[DebugNode], index: int, output: int) -> str:

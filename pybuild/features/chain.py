@@ -32,7 +32,8 @@ def rows_of(net: Graph, bands: int) -> int:
         raise BuildError(net.source, what, "a net with one input")
     x = net.tensor(net.inputs[0])
     if x.size % bands or not x.size:
-        what = f"input '{x.name}' {list(x.shape)} is no whole rows of {bands} bands"
+        what = f"input '{x.name}' {list(x.shape)} does not split into rows of "
+        what += f"{bands} bands"
         raise BuildError(net.source, what, "features with as many bands as the net")
     return x.size // bands
 

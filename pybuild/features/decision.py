@@ -32,7 +32,7 @@ class Decision:
                 active
     release     it stays active while its score is as much; None: the threshold
     refractory  runs after a word was heard in which no other is
-    ignore      classes that are no words (silence, unknown)
+    ignore      classes that are not words (silence, unknown)
     """
 
     smooth: int = 4

@@ -77,9 +77,9 @@ def parse_json(data: bytes | str, most: int = REPORT) -> Any:
     except RecursionError:
         raise Unreadable("is nested too deep") from None
     except UnicodeDecodeError:
-        raise Unreadable("is no text in UTF-8") from None
+        raise Unreadable("is not text in UTF-8") from None
     except json.JSONDecodeError as error:
-        raise Unreadable(f"is no JSON: {error.msg}", error.lineno) from None
+        raise Unreadable(f"is not JSON: {error.msg}", error.lineno) from None
     except ValueError:
         raise Unreadable(_DIGITS) from None
     _must_be_plain(made, finite=True)
@@ -87,7 +87,7 @@ def parse_json(data: bytes | str, most: int = REPORT) -> Any:
 
 
 def _no_number(word: str) -> None:
-    raise Unreadable(f"has {word}, which is no JSON")
+    raise Unreadable(f"has {word}, which is not JSON")
 
 
 def _must_be_plain(value: Any, finite: bool = False) -> None:

@@ -37,7 +37,7 @@ def opened(path: str | os.PathLike[str], most: int) -> BufferedReader:
     try:
         number = os.open(path, _FLAGS)
     except ValueError:  # of characters that no path has
-        raise OSError(errno.EINVAL, "is no path", os.fspath(path)) from None
+        raise OSError(errno.EINVAL, "is not a path", os.fspath(path)) from None
     try:
         facts = os.fstat(number)
         _must_be_regular(os.fspath(path), facts)

@@ -48,7 +48,11 @@ def with_front(model: Model, front: Front) -> Model:
     net, recipe = model.lower(), Recipe(None, model.recipe.load)  # no file tells of all
     if isinstance(front.features, Images):
         if front.every or front.stream:
-            raise BuildError(net.source, "every and stream are of samples", "leave out")
+            raise BuildError(
+                net.source,
+                "every and stream apply only to models fed with samples",
+                "leave out",
+            )
         graph = with_camera(front.features, net, front.decision)
         return replace(model.with_graph(graph), recipe=recipe)
     bands = front.features.tensor(front.features.outputs[0]).size

@@ -174,7 +174,7 @@ FOREIGN = (
     Foreign(_starts(b"\x93NUMPY"), "holds an array (.npy), not a model", _ANY),
     Foreign(_starts(b"PK\x03\x04"), "is a zip archive",
             "unzip it, and give the .tflite, .onnx or graph .json in it"),
-    Foreign(_starts(b"\x1f\x8b"), "is packed with gzip",
+    Foreign(_starts(b"\x1f\x8b"), "is compressed with gzip",
             "unpack it first: gunzip -c {name} > {stem}"),
     Foreign(_starts(b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf"), "is packed",
             "unpack it first"),
@@ -209,7 +209,11 @@ def format_of(data: bytes, where: str) -> str:
         return JSON
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]  # which is damaged: its front end says how
-    what = f"files '{suffix}' are not read" if suffix else "is no model that is read"
+    what = (
+        f"files '{suffix}' are not read"
+        if suffix
+        else "is not in a supported model format"
+    )
     raise BuildError(name, what, _ANY)
 
 

@@ -103,9 +103,9 @@ def _exact(tensor: Tensor, value: Any) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             made: Array = given.astype(kind)
     except (TypeError, ValueError):  # of other objects, or rows of several lengths
-        raise ValueError(f"'{tensor.name}': is no array of numbers") from None
+        raise ValueError(f"'{tensor.name}': is not an array of numbers") from None
     if given.dtype.kind not in "biuf":
-        raise ValueError(f"'{tensor.name}': is no array of numbers")
+        raise ValueError(f"'{tensor.name}': is not an array of numbers")
     if given.dtype.kind == "f" and np.any(np.abs(given) > _WHOLE):
         given = np.asarray(value, object)  # integers between floats are rounded
         same = np.vectorize(lambda one: _is_kept(kind, one), otypes=[bool])(given)
@@ -210,7 +210,7 @@ class Named(abc.ABC):
 
         net.run(**net.quantise(image=photo)), or net.quantise(photo) of the only input
 
-        Errors  UnknownName; ValueError for another shape, or what is no number
+        Errors  UnknownName; ValueError for another shape, or what is not a number
         """
         if inputs or value is None:
             return {name: self._quantised(name, x) for name, x in inputs.items()}
@@ -226,7 +226,7 @@ class Named(abc.ABC):
             have = f"[{', '.join(map(str, real.shape))}]"
             raise ValueError(f"'{tensor.name}' is {list(tensor.shape)}, not {have}")
         if np.isnan(real).any():
-            raise ValueError(f"'{tensor.name}' holds what is no number")
+            raise ValueError(f"'{tensor.name}' holds a value that is not a number")
         if tensor.quant is not None:
             return quantized(real, tensor, "even")
         if not tensor.dtype.is_float:

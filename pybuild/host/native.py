@@ -378,7 +378,7 @@ class Net(Named, Binding, Pushing, Keeping):
     def run_step(self, step: int) -> None:
         """Computes one step on what is in memory; for timing.
 
-        Errors  CRT_ERR_TASK: it is no kernel
+        Errors  CRT_ERR_TASK: it is not a kernel
         """
         check(self._lib.crt_step_run(self._model, step, self._base, self._pointers))
 

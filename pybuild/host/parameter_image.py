@@ -53,7 +53,7 @@ class Weights:
     """A verified image in memory.
 
     Owner   keep it as long as an instance uses it (`users`); instances do so too
-    Errors  CRT_ERR_FORMAT, CRT_ERR_CHECKSUM, ... for bytes that are no image
+    Errors  CRT_ERR_FORMAT, CRT_ERR_CHECKSUM, ... for bytes that are not an image
     """
 
     def __init__(self, image: bytes) -> None:

@@ -174,7 +174,7 @@ class _Watch:
         return 0
 
     def rest(self, step: int) -> None:
-        """What is no band (a copy, a wait) and all that is left is this step's."""
+        """What is not a band (a copy, a wait) and all that is left is this step's."""
         self.seconds[step] += time.perf_counter() - self.now
 
 

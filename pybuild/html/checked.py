@@ -20,9 +20,9 @@ def checked(path: Path, facts: Any) -> dict[str, Any]:
             key that is not what docs/report-schema.json has
     """
     if not isinstance(facts, Mapping):
-        raise BuildError(str(path), "is no report")
+        raise BuildError(str(path), "is not a report")
     if "models" in facts:
-        what = "is of several models"
+        what = "has several models"
         raise BuildError(str(path), what, "crt report MODEL for each of them")
     _must_fit(path, facts)
     return dict(facts)

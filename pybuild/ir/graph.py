@@ -337,7 +337,7 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
         if name not in known:
             found.append(Problem(graph.source, f"output '{name}' is never computed"))
     if graph.sampled and graph.sampled not in graph.inputs:
-        found.append(Problem(graph.source, f"'{graph.sampled}' is no input"))
+        found.append(Problem(graph.source, f"'{graph.sampled}' is not an input"))
     for name, state in graph.state.items():
         if state.next not in known:
             what = f"state '{name}' becomes '{state.next}', which is never computed"

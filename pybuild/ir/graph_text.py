@@ -33,7 +33,7 @@ def text(graph: Graph) -> str:
         y: int8[1,2] q(0.5, 3) = dense(image, w, None, rounding='away')
         output y
 
-    A name that is no plain word stands in quotation marks.
+    A name that is not a plain word stands in quotation marks.
     """
     lines = [f"graph {_name(graph.name)} from {_name(graph.source)}"]
     lines += [f"input {_tensor(graph, name)}" for name in graph.inputs]

@@ -159,7 +159,7 @@ def infer_distinct(node: Node, graph: Graph) -> Types:
 
 def distinct(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """The number of each row among those that differ: in order of their elements, or in
-    that in which they come. What is no number is the largest, and equal to others.
+    that in which they come. What is not a number is the largest, and equal to others.
     """
     rows = [
         tuple((v != v, 0 if v != v else v) for v in row)

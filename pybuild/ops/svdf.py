@@ -60,7 +60,7 @@ def sizes(node: Node, graph: Graph) -> tuple[int, int, int, int, int]:
         raise invalid(node, graph, "needs x, feature and time weights of two axes")
     (batch, width), (filters, memory) = x.shape, time.shape
     if filters % rank:
-        raise invalid(node, graph, f"{filters} filters are no multiple of {rank}")
+        raise invalid(node, graph, f"{filters} filters are not a multiple of {rank}")
     wanted: dict[Tensor, tuple[int, ...]]
     wanted = {state: (batch, filters * memory), feature: (filters, width)}
     bias = optional(node, graph, BIAS)

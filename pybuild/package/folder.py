@@ -170,7 +170,7 @@ def _remove(path: Path, digest: str) -> None:
         with telling(path):
             path.unlink()
         return
-    what = f"{path}: is of an earlier build and was changed since; it stays"
+    what = f"{path}: was written by an earlier build and changed since; it stays"
     warnings.warn(what, BuildWarning, stacklevel=2)
 
 
@@ -184,10 +184,10 @@ def _in_the_way(
     if not folder.exists() or not any(folder.iterdir()):
         return []
     if _built_before(folder) != name:
-        what = f"holds other files than an earlier build of '{name}'"
+        what = f"contains files that are not from a build of '{name}'"
         return [Problem(str(folder), what, _ELSEWHERE)]
     others = (p for p in files if there and p not in there and p != EXAMPLE)
-    what = f"is there and not of an earlier build of '{name}'"
+    what = f"exists and is not from a build of '{name}'"
     return [
         Problem(str(folder / path), what, _ELSEWHERE)
         for path in sorted(others)
@@ -232,12 +232,12 @@ def list_problems(path: Path) -> list[Problem]:
     except OSError as error:
         return [Problem(str(path), f"cannot be read ({error.strerror})")]
     except ValueError:
-        return [Problem(str(path), "is no text in UTF-8")]
+        return [Problem(str(path), "is not text in UTF-8")]
     found, form = list[Problem](), "SHA-256, two spaces, a path within the folder"
     for number, line in enumerate(lines, 1):
         digest, _, name = line.partition("  ")
         if not _DIGEST.fullmatch(digest) or not is_inside(name):
-            what = f"{shown(line)} is no line of such a list"
+            what = f"{shown(line)} is not a line of such a list"
             found.append(Problem(f"{path}:{number}", what, form))
     return found[:_MOST_PROBLEMS]
 

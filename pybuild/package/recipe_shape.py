@@ -68,7 +68,7 @@ _SEVERAL: Schema = {
     },
     "required": ["name", "models", "provenance"],
 }  # fmt: skip
-_ALONE = "alone"  # of a build in an image, which is no option
+_ALONE = "alone"  # of a build in an image, which is not an option
 
 
 def checked_recipe(where: str, facts: Any) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def wrong_options(
         if name in also:
             continue
         if name not in known:
-            what = f"has {shown(name)}, which is no option"
+            what = f"has {shown(name)}, which is not an option"
             found.append(Problem(where, what, fitting(name, known)))
             continue
         try:

@@ -10,7 +10,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.text.short_names import brief
 
-# more than this is no model for a microcontroller
+# more than this is not a model for a microcontroller
 MOST_NODES = 1 << 17
 # of values computed of constants: this, and so many times the bytes that are given
 FREE_BYTES, TIMES = 1 << 28, 16

@@ -73,7 +73,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _text(data: bytes) -> str | None:
-    """None for bytes that are no text."""
+    """None for bytes that are not text."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -143,7 +143,7 @@ class Image:
             except BuildError as error:
                 found += error.problems
         if not found and content_of(made) != self.content:
-            found.append(Problem(self.source, "its content hash is another"))
+            found.append(Problem(self.source, "its content hash differs"))
         if found:
             raise BuildError.of(found)
         return tuple(made)

@@ -16,7 +16,7 @@ _TRIES = 32  # earlier places tried for a longer match
 
 
 class Lz4Error(ValueError):
-    """Bytes that are no LZ4 block of the expected size."""
+    """Bytes that are not an LZ4 block of the expected size."""
 
 
 def pack(data: bytes) -> bytes:

@@ -149,5 +149,5 @@ def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
 
 
 def only_reader(graph: Graph, users: Mapping[str, Sequence[Node]], name: str) -> bool:
-    """One node reads the tensor once, and it is no output of the model."""
+    """One node reads the tensor once, and it is not an output of the model."""
     return len(users[name]) == 1 and name not in graph.outputs

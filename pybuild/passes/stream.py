@@ -42,7 +42,7 @@ class _Flow:
 
 @dataclass(frozen=True)
 class _Need:
-    """What a node needs: the newest rows of each input, 0 for one that is no flow.
+    """What a node needs: the newest rows of each input, 0 for one that is not a flow.
 
     flow   of its output; None: it reads the whole window
     attrs  that it has instead
@@ -54,7 +54,7 @@ class _Need:
 
 
 class _Uneven(Exception):
-    """So many frames are no whole rows of a layer."""
+    """So many frames are not whole rows of a layer."""
 
 
 def streamed(graph: Graph, axes: Mapping[str, tuple[int, int]]) -> Graph:
@@ -66,7 +66,9 @@ def streamed(graph: Graph, axes: Mapping[str, tuple[int, int]]) -> Graph:
     if not axes:
         return graph
     if graph.state:
-        raise BuildError(OPTION, "goes with no other state", "leave out --state")
+        raise BuildError(
+            OPTION, "cannot be combined with other state", "leave out --state"
+        )
     flows = {name: _flow(graph, name, *axes[name]) for name in axes}
     given = any(frames for _, frames in axes.values())
     most = 1 if given else min(flow.rows for flow in flows.values())
@@ -93,7 +95,9 @@ def _flow(graph: Graph, name: str, axis: int, frames: int) -> _Flow:
         what = f"{frames} frames are more than the window of '{name}', {rows}"
         raise BuildError(OPTION, what)
     if frames < 0:
-        raise BuildError(OPTION, f"{frames} frames are none", "1 or more, or none said")
+        raise BuildError(
+            OPTION, f"{frames} frames are too few", "1 or more, or leave it out"
+        )
     return _Flow(axis % len(shape), rows, frames or 1)
 
 

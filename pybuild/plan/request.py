@@ -93,8 +93,9 @@ def regions_of(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec
     found = []
     for spec in specs:
         if spec.device >= devices:
-            what = f"'{spec.name}' is of device {spec.device}, there are {devices}"
-            hint = "+device1 for the first of --device; the CPU's have no such word"
+            what = f"'{spec.name}' is for device {spec.device}, but there are "
+            what += f"{devices} devices"
+            hint = "+device1 for the first of --device; leave it out for the CPU"
             found.append(Problem(OPTION, what, hint))
         if spec.weights and spec.device:
             what = f"weights cannot be copied to '{spec.name}', which is a device's"

@@ -27,7 +27,7 @@ Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 
 
 def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:
-    """Stages whose first steps bring the rows of inputs, which are no inputs then:
+    """Stages whose first steps bring the rows of inputs, which are not inputs then:
     those of the fewest bytes at each price, the fastest first."""
     graph = search.graph
     twice = {*pushed} & {*search.lazy}

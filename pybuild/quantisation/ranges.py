@@ -191,7 +191,7 @@ def _kept(counts: Floats, whole: Range) -> float:
     Source  Migacz, 8-bit inference with TensorRT (2017)
     """
     steps = _STEPS if min(-whole[0], whole[1]) <= 0 else _STEPS // 2
-    # few values in many bins are no distribution
+    # few values in many bins are not a distribution
     while len(counts) > steps and counts.sum() < _FEW * len(counts):
         counts = counts.reshape(-1, 2).sum(1)
     if counts.sum() == 0:

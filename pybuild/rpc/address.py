@@ -56,7 +56,7 @@ def connect(
     """
     kind, _, rest = where.partition(":")
     if kind not in _PATIENCE or not rest:
-        raise UsageError(where, "is no place of a board", f"give {_FORMS}")
+        raise UsageError(where, "is not a place of a board", f"give {_FORMS}")
     limit = _PATIENCE[kind] if patience is None else patience
     if kind in ("qemu", "unicorn"):
         if key_file is not None:
@@ -80,13 +80,13 @@ def connect(
 
 
 def _line(where: str, kind: str, rest: str) -> Line:
-    """Errors  BuildError for what is no number"""
+    """Errors  BuildError for what is not a number"""
     split = "," if kind == "serial" else ":"
     place, _, number = rest.rpartition(split) if split in rest else (rest, "", "")
     if not number and kind == "serial":
         number = str(_BAUD)
     if not number.isdigit() or not place:
-        raise UsageError(where, f"'{number}' is no number", f"give {_FORMS}")
+        raise UsageError(where, f"'{number}' is not a number", f"give {_FORMS}")
     if kind == "serial":
         return SerialLine(where, place, int(number))
     return tcp_line(where, place, int(number))

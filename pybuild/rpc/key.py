@@ -70,7 +70,7 @@ def key_in(path: str | os.PathLike[str]) -> Key:
     except ValueError:
         text = ""
     if not re.fullmatch(r"[0-9A-Fa-f]{64}", text.strip()):
-        what = f"is no key of {2 * KEY_BYTES} hexadecimal digits"
+        what = f"is not a key of {2 * KEY_BYTES} hexadecimal digits"
         raise UsageError(where, what, _HINT)
     return Key(bytes.fromhex(text.strip()))
 

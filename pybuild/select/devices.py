@@ -44,7 +44,7 @@ def table_of(target: Targets) -> tuple[Target, ...]:
 def by_name(target: Targets) -> str | dict[int, str]:
     """The same option without facts of targets.
 
-    Errors  BuildError for a target that is no known one
+    Errors  BuildError for a target that is not a known one
     """
     names = _names(target)
     for name, one in zip(names, table_of(target), strict=True):

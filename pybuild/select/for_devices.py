@@ -45,7 +45,7 @@ def streams(given: Collection[str], graph: Graph) -> dict[str, tuple[int, int]]:
             numbers = int(axis), int(frames) if colon else 0
         except ValueError:
             hint = "AXIS, AXIS:FRAMES or INPUT=AXIS:FRAMES"
-            raise BuildError("--stream", f"'{text}' is no axis", hint) from None
+            raise BuildError("--stream", f"'{text}' is not an axis", hint) from None
         all_known([name] if name else [], graph.inputs, "--stream")
         for one in [name] if name else graph.inputs:
             found[one] = numbers

@@ -240,7 +240,7 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
         net.close()
     known = classes_of(graph.outputs[0], {"llvm": said}, own.labels)
     if known is None:
-        what = "its first output is one number, which tells no class"
+        what = "its first output is one number, not a score for each class"
         raise BuildError(library.name, what, "leave out data")
     return known.right("llvm") / own.count
 

@@ -182,7 +182,7 @@ class _Maker:
     def _wrong(self, model: Model, groups: Mapping[str, Any], words: Words) -> None:
         """What would stop the build, as far as it is known before."""
         if "labels" in words and "data" not in words:
-            self._tell(words, [Problem("--labels", "is of data")])
+            self._tell(words, [Problem("--labels", "needs data")])
         build, quantise = groups["build"], groups["quantise"]
         loaded = {"model": model.digest, "load": groups["load"]}
         whole = key_of({**loaded, "with": quantise})

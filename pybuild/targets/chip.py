@@ -42,7 +42,7 @@ class Chip:
     charge    microamperes for each MHz while it computes, at `volts`; 0: not given
     wait_states  of its flash at its highest clock, where no cache helps; None: no
               source has them
-    image     it is no chip that can be bought
+    image     it is not a chip that can be bought
     source    where the facts are from; note: what else a user must know
     stated    the facts that its file has, of FACTS, and "memory.NAME"
     compared  public text that was read beside the file -> the facts it confirms

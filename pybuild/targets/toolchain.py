@@ -50,7 +50,7 @@ _CLANG_LEVELS = {
     **_LEVELS,
     **dict.fromkeys(("ram", "balanced"), ("-O2", "-fno-unroll-loops")),
 }
-# of all that is no kernel. clang's -Os inlines more than gcc's; zig takes -Oz for -Os
+# for all code but kernels. clang's -Os inlines more than gcc's; zig takes -Oz for -Os
 _SMALL = {"gcc": ("-Os",), "clang": ("-Oz",), "zig": ("-Os", "-Xclang", "-Oz")}
 
 

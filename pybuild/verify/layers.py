@@ -126,7 +126,9 @@ def _inputs(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]:
     """Errors  BuildError with every input that is missing, unknown or does not fit"""
     found = [
         Problem(
-            "--data", f"'{name}' is no input of the model", fitting(name, graph.inputs)
+            "--data",
+            f"'{name}' is not an input of the model",
+            fitting(name, graph.inputs),
         )
         for name in given
         if name not in graph.inputs

@@ -125,7 +125,7 @@ def loaded_here(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
 
 
 def other_kernels(path: Path, graph: Graph) -> Reference:
-    """LiteRT's kernels that are no reference kernels.
+    """LiteRT's kernels that are not reference kernels.
 
     Errors  BuildError; ReferenceCrashed
     """

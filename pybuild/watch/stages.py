@@ -256,7 +256,7 @@ def _assembly(library: Library, layer: str | None, ran: Ran) -> Iterator[str]:
     """By LLVM, for the core of the build; instructions of each block and in all, and
     before each line how often it was executed."""
     if library.targets[0].name not in LLVM:
-        what = f"asm is of a core, and '{library.targets[0].name}' is none"
+        what = f"asm needs a core, which '{library.targets[0].name}' is not"
         raise BuildError("--stage", what, "--target cortex-m4")
     processor = processor_of(library.options.target)
     bodies = _functions(assembly(library.tables, processor, library.options.optimise))

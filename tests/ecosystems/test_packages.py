@@ -168,7 +168,7 @@ def test_options_that_do_not_go_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert shell("-o", tmp_path / "o", "--archive") == 64
-    assert "--archive: is of packages. Hint: --package NAME" in capsys.readouterr().err
+    assert "--archive: needs --package. Hint: --package NAME" in capsys.readouterr().err
     words = ["--package", "make", "--emit", "obj", "--target", "cortex-m4"]
     assert shell("-o", tmp_path / "o", "--name", "d", *words) == 64
     text = "--emit: d.o is for one core; packages are sources"

@@ -102,7 +102,7 @@ def _finished(
             tied(command), cwd=root, stdin=there, capture_output=True, timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        what = f"has not ended after {TIMEOUT:g} seconds"
+        what = f"did not end within {TIMEOUT:g} seconds"
         raise BuildError(board.name, what, f"tried: {' '.join(command)}") from None
     finally:
         os.close(there)

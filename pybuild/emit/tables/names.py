@@ -54,7 +54,9 @@ def chosen_prefix(name: str | None, path: str) -> str:
     if name is not None and name != good:
         what = f"'{name}' cannot be the name of C functions"
         if good == f"{made}_net":
-            what = f"'{name}' is a word of C, its library, a compiler or a build system"
+            what = (
+                f"'{name}' is reserved by C, its library, a compiler or a build system"
+            )
         raise BuildError("--name", what, f"for example '{good}'")
     return good
 

@@ -73,7 +73,7 @@ class Document:
     inputs  nodes, in the order of the executor's inputs; weights among them
     lazy    names of the inputs that get no memory before they are bound
     facts   what our writer adds: the model's name, quantisation of inputs, and
-            "storage": "free" where the ids are no plan but one for each entry
+            "storage": "free" where the ids are not a plan but one for each entry
     """
 
     source: str

@@ -199,7 +199,7 @@ def _entry_problems(
     for name in lists.get("lazy_init_input", []):
         if name not in inputs:
             hint = f"inputs are {', '.join(inputs)}"
-            what = f"'attrs.lazy_init_input' has '{name}', which is no input"
+            what = f"'attrs.lazy_init_input' has '{name}', which is not an input"
             yield Problem(source, what, hint)
 
 

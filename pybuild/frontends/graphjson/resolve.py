@@ -64,7 +64,7 @@ def is_flat(item: Item) -> bool:
 def decoded(
     document: Document, item: Item, key: str, text: str, found: list[Problem]
 ) -> Attr:
-    """An attribute's value; None, and a finding, for what is no JSON."""
+    """An attribute's value; None, and a finding, for what is not JSON."""
     try:
         return decode(text)
     except ValueError as error:

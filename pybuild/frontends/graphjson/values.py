@@ -14,9 +14,9 @@ _MOST_SCALE = 3.5e38
 
 
 def encode(value: Attr) -> str:
-    """The text of an attribute: JSON, but a word that is no JSON stands for itself.
+    """The text of an attribute: JSON, but a word that is not JSON stands for itself.
 
-    Errors  TypeError for what is no int, float, bool, str, None or tuple of them
+    Errors  TypeError for what is not an int, float, bool, str, None or tuple of them
     """
     _check(value)
     if isinstance(value, str) and _is_word(value):

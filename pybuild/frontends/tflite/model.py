@@ -163,7 +163,7 @@ def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
         made.append(tensor.name)
     for key in sorted(dims):
         names = ", ".join(f"'{n}'" for n in made)
-        what = f"'{key}' is no open dimension of an input ({names})"
+        what = f"'{key}' is not an open dimension of an input ({names})"
         builder.problems.append(Problem("--input-dim", what))
     return tuple(made)
 

@@ -1,7 +1,7 @@
 """matmul of two computed tensors of integers: some rows by some columns at a time.
 
 The columns of the second tensor are turned into scratch first, so that one pointer
-reads those of a block forward. Where rows or columns are no multiple of a block, the
+reads those of a block forward. Where rows or columns are not a multiple of a block, the
 last block lies over the end of the one before. Knows no type and no core.
 """
 
@@ -241,7 +241,7 @@ class Product(ABC):
 
 
 class Turns(Product):
-    """A product of four values a turn. Where a row is no multiple of four, the last
+    """A product of four values a turn. Where a row is not a multiple of four, the last
     turn begins earlier, and the turned columns have zeros for what was read before.
     """
 

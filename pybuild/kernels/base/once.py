@@ -1,5 +1,5 @@
-"""Code that is alike for many layers is written once: its arrays are no part of it, nor
-are numbers that it is only given."""
+"""Code that is alike for many layers is written once: its arrays are not part of it,
+nor are numbers that are passed to it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4
 _LANES = 4  # taps of a word of weights
-_MANY = 8  # words, of which one more is no large part
+_MANY = 8  # words, of which one more is not a large part
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class Layer:
 
     @property
     def skips(self) -> str:
-        """Which taps on padding are no products."""
+        """Which taps on padding are not products."""
         w = self.window
         beside = f"less{w.left}of{w.width}" if self.skips_columns else ""
         return "_".join(n for n in (beside, "inside" if self.skips_rows else "") if n)
@@ -265,7 +265,7 @@ class Layer:
         if self.whole:
             held = "their image is widened, margins included"
         if self.skips:
-            held = "their image is widened; what stands beside it is no product"
+            held = "their image is widened; what stands beside it is not a product"
         return told(
             f"depthwise convolution, {self.elem.value}, int32 sums by halves of words "
             f"(SMLABB): {w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}"

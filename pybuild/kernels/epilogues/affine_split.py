@@ -48,7 +48,7 @@ class Split:
     >> shift, which a clamp to low..high then ends; no step leaves int32.
 
     limit   accumulators are first held within -limit..limit, outside of which there
-            is no step; None: none needs it
+            is not a step; None: none needs it
     exact   the end of channels that have no such form: there `uppers` is less than
             0, ~ the first word of the channel's row; None: all have one
     Shapes  uppers, lowers, offsets, shifts, below: one per output channel

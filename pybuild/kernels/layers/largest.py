@@ -2,7 +2,7 @@
 
     largest(graph, "y")  # y = tanh(x): 1.0; y = x: infinity
 
-What is no number has no size: NaN may be among them all the same.
+What is not a number has no size: NaN may be among them all the same.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Quotients:
 
 
 def quotients(layer: Layer) -> Quotients | None:
-    """None: an average is no plain division, or not by one shift for all."""
+    """None: an average is not a plain division, or not by one shift for all."""
     made, most = layer.made, layer.window.kernel_h * layer.window.kernel_w
     if made is None or not made.divide or 255 * most >= MOST_SUMS:
         return None

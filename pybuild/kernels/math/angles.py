@@ -156,7 +156,7 @@ def far(k: Builder, x: Expr, table: Expr, left: Var, quarters: Var) -> None:
     turned = cast(up, UINT32)
     k.assign(left, select(x < 0.0, 0.0 - angle_, angle_))
     k.assign(quarters, select(x < 0.0, _word(0) - turned, turned))
-    # of infinity, and of what is no number
+    # of infinity, and of what is not a number
     with k.when(exponent >= 255):
         k.assign(left, x - x)
 

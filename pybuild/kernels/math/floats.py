@@ -211,7 +211,7 @@ def log(dtype: DType) -> Intrin:
 
 @functools.cache
 def usual_log(dtype: DType) -> Intrin:
-    """Of 1 or more; of infinity, and of what is no number, anything."""
+    """Of 1 or more; of infinity, and of what is not a number, anything."""
     r = real(dtype)
     lets, value = _log_of(r, r.var("x"))
     return made(r, "usual_log", lets, value)
@@ -302,7 +302,7 @@ def power(dtype: DType) -> Intrin:
         (whole, truncate(dtype)(y)),
         (odd, y - truncate(dtype)(y * 0.5) * 2.0),
     ]
-    # of infinity, which counts as even, `odd` is no number
+    # of infinity, which counts as even, `odd` is not a number
     inside = select(x < 0.0, size < r.infinity, x > 0.0)
     rest = select(equal(whole, y), plain, select(inside, r.nan, plain))
     below = select(equal(odd * odd, 1.0), 0.0 - plain, rest)

@@ -27,7 +27,7 @@ class Steps:
     mulhi(m << 7, inverse) >> (first - exponent)
 
     inverse  2^30 over the scale's mantissa, which is 1 to 2
-    first    where that is negative, there are 2^18 steps or more, or x is no number
+    first    where that is negative, there are 2^18 steps or more, or x is not a number
     """
 
     inverse: int

@@ -146,7 +146,7 @@ class Layer:
     @property
     def long_turn(self) -> int:
         """Steps of a turn of a single pixel that leave none over; 1: none do, or there
-        is no loop."""
+        is not a loop."""
         if self.run_steps or self.written_out or self.window.out_width > 1:
             return 1
         fit = (turn for turn in _LONG_TURNS if self.whole_steps % turn == 0)

@@ -172,7 +172,7 @@ class Ending:
         if isinstance(finish, VectorFinish | ExactFinish):
             self.numbers = numbers_of(finish.epilogue, ends)
         if isinstance(finish, ExactFinish):
-            # an Affine's first is summed to: loaded again, it is no copy
+            # an Affine's first is summed to: loaded again, it is not a copy
             self.numbers = [k.let("number", one) for one in self.numbers]
 
     def store(

@@ -109,7 +109,7 @@ class _Writer:
     """The kernel being written.
 
     first   what a tensor is a piece of, and bytes from its begin: views have one
-    places  of what is no view
+    places  of what is not a view
     """
 
     def __init__(

@@ -68,7 +68,7 @@ def join(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 class Blocks:
     """Bytes that move together, in words or in a vector.
 
-    A row of bytes that is no number of blocks has a last one that reaches back.
+    A row of bytes that is not a number of blocks has a last one that reaches back.
     """
 
     bytes: int

@@ -121,7 +121,7 @@ class Layer:
 
     @property
     def unrolled(self) -> int:
-        """Taps in one turn; of few taps, so many that zeros are no large part."""
+        """Taps in one turn; of few taps, so many that zeros are not a large part."""
         if self.turn:
             return self.turn
         taps, block = self.taps, self.words * self.pixels

@@ -46,7 +46,7 @@ class Layer:
 
     @property
     def pitch(self) -> int:
-        """Bytes between pixels; constants in the code are no registers."""
+        """Bytes between pixels; constants in the code are not registers."""
         return self.window.stride_w * self.window.channels
 
     @property

@@ -39,7 +39,7 @@ class FloatLayer:
 
     @property
     def pitch(self) -> int:
-        """Values between pixels; constants in the code are no registers."""
+        """Values between pixels; constants in the code are not registers."""
         return self.window.stride_w * self.window.channels
 
     @property

@@ -57,7 +57,7 @@ class Function:
     def integers(self, node: Node, graph: Graph) -> tuple[int, ...]:
         """What `a` holds for one node that calls this.
 
-        Errors  BuildError for what are no 32-bit integers
+        Errors  BuildError for what are not 32-bit integers
         """
         if self.loop is not None and not self.loop.args and self.arguments is None:
             return ()
@@ -72,7 +72,8 @@ class Function:
                 made = list(self.arguments(outputs, inputs))
         bad = [n for n in made if not _is_int32(n)]
         if bad:
-            what = f"argument {bad[0]!r} of function '{self.name}' is no 32-bit integer"
+            what = f"argument {bad[0]!r} of function '{self.name}' is not a 32-bit "
+            what += "integer"
             raise invalid(node, graph, what)
         return tuple(map(int, made))
 

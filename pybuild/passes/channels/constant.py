@@ -146,7 +146,7 @@ def _needed(graph: Graph, alike: Mapping[str, Ints], count: int) -> Flags:
         for index, name in enumerate(node.inputs):
             if name not in alike or (mixing and index == 0):
                 continue
-            # one channel for all of the output's is no channel of its own
+            # one channel for all of the output's is not a channel of its own
             alone = index >= len(maps) or bool((maps[index] == ABSENT).all())
             needed[alike[name]] |= alone
     return needed

@@ -52,7 +52,7 @@ def mixes(node: Node, graph: Graph) -> bool:
 def followed(node: Node, graph: Graph) -> tuple[Ints, ...]:
     """Of each input: the channel that each output channel follows, or ABSENT.
 
-    (): its channels are no channels of the inputs, or it cannot lose any.
+    (): its channels are not channels of the inputs, or it cannot lose any.
     """
     if not integer(node, graph) or len(node.outputs) != 1:
         return ()

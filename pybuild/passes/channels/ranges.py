@@ -48,7 +48,7 @@ class Range:
 
 
 def channel_ranges(graph: Graph) -> dict[str, Range]:
-    """Of every tensor that is no parameter; of other types nothing is concluded."""
+    """Of every tensor that is not a parameter; of other types nothing is concluded."""
     ranges = {name: _everything(graph, name) for name in graph.inputs}
     for name, value in graph.constants.items():
         if graph.known(name) and value.size and value.dtype.kind == "i":

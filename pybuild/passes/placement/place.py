@@ -98,7 +98,7 @@ def _wrong_rules(
                 hint = f"the number of a device, or for '*' {' or '.join(WAYS)}"
                 found.append(Problem("--place", what, hint))
         elif not 0 <= to < len(targets):
-            what = f"'{key}' is to be on device {to}"
+            what = f"'{key}' is placed on device {to}"
             hint = f"there are {len(targets)} devices, 0 is the CPU"
             found.append(Problem("--place", what, hint))
     return found

@@ -2,7 +2,7 @@
 what the one before it has led to.
 
 A turn is one of these layers and all that follows of it until the next; what only the
-turns themselves read, and what is no part of a turn, is found by going back from them.
+turns themselves read, and what is not part of a turn, is found by going back from them.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def as_parameters(
 
 
 def _content(packed: Packed) -> int:
-    """A layout that only these very bytes have: they are no parameter of the user's."""
+    """A layout id that only these bytes have: they are not a parameter of the user."""
     return zlib.crc32(packed.array.tobytes()) or 1
 
 

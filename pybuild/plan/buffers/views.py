@@ -1,4 +1,4 @@
-"""Which data movements are no movement: windows of a tensor that are contiguous."""
+"""Which data movements are not movement: windows of a tensor that are contiguous."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class _Try:
         sums = [0] * len(SPEEDS)
         for shelf in self.shelves:
             sums[shelf.spec.rank] += sum(self.moved[b.name] for b in shelf.at)
-        sums[1] += sum(self.moved[b.name] for b in self.left)  # flash is no fast memory
+        sums[1] += sum(self.moved[b.name] for b in self.left)  # flash is not fast
         return tuple(reversed(sums))
 
     def better(self) -> bool:

@@ -70,7 +70,7 @@ class Held:
 
     def __contains__(self, name: object) -> bool:
         group = self.groups.get(str(name))
-        if group is None:  # those of `fixed` take no memory: they are no groups
+        if group is None:  # those of `fixed` take no memory: they are not groups
             return name in self.fixed
         return group.first < self.first or group.last >= self.end
 

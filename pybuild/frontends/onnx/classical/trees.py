@@ -29,7 +29,7 @@ class Forest:
     """Tables of nodes, and what leaves give.
 
     depth   comparisons from a root to the farthest leaf
-    inner   nodes that are no leaves: the first rows
+    inner   nodes that are not leaves: the first rows
     given   [leaves, classes]
     told    which classes each tree gives anything to
     lost    where NaN takes the first branch
@@ -139,7 +139,9 @@ def _leaves(
     for tree, node, number, weight in zip(*lists, weights, strict=True):
         leaf = place[tree, node] - inner
         if leaf < 0 or not 0 <= number < classes:
-            raise op.invalid("gives a weight to what is no leaf, or no class")
+            raise op.invalid(
+                "gives a weight to a node that is not a leaf, or to no class"
+            )
         made[leaf, number] += weight
         told.setdefault(tree, set()).add(number)
     return made, told

@@ -103,7 +103,7 @@ class Draft:
         return name in self.lists or name in self.nothing
 
     def passed(self, name: str, output: str) -> bool:
-        """Whether it is no tensor; it has one more name then."""
+        """Whether it is not a tensor; it has one more name then."""
         if name in self.lists:
             self.lists[output] = self.lists[name]
         elif name in self.nothing:

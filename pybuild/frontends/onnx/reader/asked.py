@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 _EQUATION = re.compile(rb"[A-Za-z.,> -]*")
-# more elements are no shape; onnx takes 150 bytes for each
+# more elements are not a shape; onnx takes 150 bytes for each
 _MOST_JOINED = 1 << 16
 
 

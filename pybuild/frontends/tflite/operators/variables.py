@@ -24,7 +24,7 @@ def _of(call: Call) -> Variable:
     found = call.builder.handles.get(call.index(0))
     if found is None:
         name = call.builder.names[call.index(0)]
-        raise call.error(f"'{name}' is no handle of a variable")
+        raise call.error(f"'{name}' is not a handle of a variable")
     return call.builder.variables.setdefault(found, Variable())
 
 
@@ -75,7 +75,7 @@ def own(call: Call, position: int) -> Tensor:
     builder, index = call.builder, call.index(position)
     flat, name = builder.model.tensors[index], builder.names[index]
     if not flat.variable:
-        raise call.error(f"'{name}' is no variable")
+        raise call.error(f"'{name}' is not a variable")
     if builder.inside:
         what = "keeps state in a subgraph that is called"
         raise call.error(what, "move it out of IF and WHILE")
@@ -104,7 +104,9 @@ def call_once(call: Call) -> None:
             to, value = flat.inputs
             known = 0 <= value < len(graph.tensors) and inside.is_constant(value)
             if to not in handles or not known:
-                raise call.error("assigns what is no constant to a variable")
+                raise call.error(
+                    "assigns something other than a constant to a variable"
+                )
             found = call.builder.variables.setdefault(handles[to], Variable())
             found.initial = inside.raw_constant(value)
         else:

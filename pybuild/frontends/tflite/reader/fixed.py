@@ -20,7 +20,7 @@ def with_values(
 ) -> tuple[FlatModel, dict[str, Array]]:
     """The model without these inputs, and their values in the types of the file.
 
-    Errors  BuildError for a name that is no input's, or a value that does not fit
+    Errors  BuildError for a name that is not an input's, or a value that does not fit
     """
     tensors, places = list(model.tensors), {}
     for index in model.inputs:
