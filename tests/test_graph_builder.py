@@ -147,8 +147,8 @@ MISTAKES: list[tuple[Make, str]] = [
      " Hint: quantise to int8, uint8 or int16, with a scale"),
     (lambda b, x: b.op("quantize", x, quant=Quant((1.0, 2.0), (0, 0), 1)),
      "node 'quantize' (quantize): Quant(scale=(1.0, 2.0), zero_point=(0, 0), axis=1) "
-     "is not a quantisation of it: 2 scales and 2 zero points for shape [1, 4], axis 1. "
-     "Hint: give (scale, zero_point), or a pybuild.ir.graph.Quant"),
+     "is not a quantisation of it: 2 scales and 2 zero points for shape [1, 4], axis 1."
+     " Hint: give (scale, zero_point), or a pybuild.ir.graph.Quant"),
     (lambda b, x: b.op("mean", x, axes=5, keepdims=True), "node 'mean' (mean): 'axes' "
      "is 5, it must be a list of integers"),
     (lambda b, x: b.call(ADD, x, outputs=[]), "node 'f' (call): function f is an "
