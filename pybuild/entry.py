@@ -232,7 +232,7 @@ def build(
 
 
 def _is_machine(target: object) -> bool:
-    """Whether it names this machine as TVM does: "llvm", "c -keys=cpu", ..."""
+    """True if it names this machine as TVM does: "llvm", "c -keys=cpu", ..."""
     words = target.split() if isinstance(target, str) else []
     options = all(word.startswith("-") for word in words[1:])
     return bool(words) and words[0] in BACKENDS and options

@@ -35,7 +35,7 @@ NATIVE_FLAGS = ("-mcpu=native",) if _IS_ARM else ("-march=native",)
 
 
 def is_checkout() -> bool:
-    """Whether this is a source tree, not an installed wheel."""
+    """True if this is a source tree, not an installed wheel."""
     return not _DATA.is_dir()
 
 

@@ -181,7 +181,7 @@ def _in_memory(plan: Plan) -> tuple[str, ...]:
 
 
 def _is_large(plan: Plan, name: str) -> bool:
-    """Whether the arena could be smaller without it, if all else stayed."""
+    """True if the arena could be smaller without it, if all else stayed."""
     return plan.graph.tensor(name).bytes >= (1 - _WORTH) * plan.arena_bytes
 
 
@@ -231,7 +231,7 @@ def _turned(
 
 
 def _is_first(graph: Graph, name: str) -> bool:
-    """Whether its channels are first, and copied to be last."""
+    """True if its channels are first, and copied to be last."""
     rank = len(graph.tensor(name).shape)
     return rank >= LEAST_RANK and layout_of(graph, name) == "nchw"
 

@@ -73,7 +73,7 @@ class Move:
         return _plus(self.before, more)
 
     def is_open(self, facts: Facts) -> bool:
-        """Whether it is a number that is not a sum, and that can be without end."""
+        """True if it is a number that is not a sum, and that can be without end."""
         if self.by is not None or not isinstance(self.other, Linear):
             return False
         return any(map(math.isinf, facts.range(self.other)))
@@ -133,7 +133,7 @@ def _change(
 
 
 def _begins(unknown: Unknown, begun: Mapping[str, Value]) -> bool:
-    """Whether it is what a name of the turn began with."""
+    """True if it is what a name of the turn began with."""
     return any(unknown in one.terms for value in begun.values() for one in _sums(value))
 
 

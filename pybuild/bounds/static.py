@@ -75,7 +75,7 @@ def layer_limits(plan: Plan, targets: Sequence[Target]) -> tuple[LayerLimits, ..
 
 
 def _is_timed(func: Func, found: Timing, target: Target) -> bool:
-    """Whether prices say how long it takes at most; of a test of data they take the
+    """True if prices say how long it takes at most; of a test of data they take the
     longer way."""
     if found.loops or target.name not in PRICES:
         return False

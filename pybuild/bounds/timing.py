@@ -154,7 +154,7 @@ class _Walk:
             self.data.add(name)
 
     def asks(self, expr: Expr) -> bool:
-        """Whether a number comes of data."""
+        """True if a number comes of data."""
         for inner in walked(expr):
             match inner:
                 case Load(pointer, _) | WideLoad(pointer, _):
@@ -170,7 +170,7 @@ class _Walk:
         return False
 
     def is_placed(self, expr: Expr) -> bool:
-        """Whether it loads from where data says."""
+        """True if it loads from where data says."""
         match expr:
             case Load(pointer, index) | WideLoad(pointer, index):
                 return self.asks(index) or self.moves(pointer)
@@ -180,7 +180,7 @@ class _Walk:
         return False
 
     def moves(self, pointer: Expr) -> bool:
-        """Whether data says where it leads."""
+        """True if data says where it leads."""
         match pointer:
             case Row(index):
                 return self.asks(index)

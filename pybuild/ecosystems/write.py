@@ -93,7 +93,7 @@ def _of_runtime(folder: Path, files: Files, force: bool) -> list[Problem]:
 
 
 def _newer(folder: Path, files: Files) -> bool:
-    """Whether the crt that is there is newer than ours, so that it stays."""
+    """True if the crt that is there is newer than ours, so that it stays."""
     there, ours = _facts(folder), json.loads(str(files[REPORT]))
     return (
         there is not None

@@ -154,5 +154,5 @@ def _is_installed(name: str) -> bool:
 
 
 def is_released() -> bool:
-    """Whether this is an installed wheel: a checkout may hold changes."""
+    """True if this is an installed wheel: a checkout may hold changes."""
     return not is_checkout()

@@ -79,7 +79,7 @@ def read_text(path: str | os.PathLike[str], most: int = TEXT) -> str:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether opened() would take it, as far as its kind goes."""
+    """True if opened() would take it, as far as its kind goes."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):

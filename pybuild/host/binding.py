@@ -69,11 +69,11 @@ class Binding(abc.ABC):
         self._keep_bound(index, array)
 
     def is_bound(self, key: Key) -> bool:
-        """Whether runs read an input where an array of the user's is."""
+        """True if runs read an input where an array of the user's is."""
         return index_of(key, self.inputs, "input") in self._bound
 
     def is_given(self, key: Key) -> bool:
-        """Whether an input has a value, whatever becomes of it in a run."""
+        """True if an input has a value, whatever becomes of it in a run."""
         index, graph = index_of(key, self.inputs, "input"), self._graph
         if index in self._bound or (graph.turn and graph.turn.owner != graph):
             return index in self._bound
@@ -145,7 +145,7 @@ class Binding(abc.ABC):
 
     @staticmethod
     def is_here(device: Device) -> bool:
-        """Whether it is the CPU, under whatever number."""
+        """True if it is the CPU, under whatever number."""
         return not device.struct[0]
 
     def device_of(self, slot: int) -> Device | None:

@@ -121,7 +121,7 @@ def _exact(tensor: Tensor, value: Any) -> Array:
 
 
 def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
-    """Whether one number stays what it is; floats may be rounded to floats."""
+    """True if one number stays what it is; floats may be rounded to floats."""
     if kind.kind != "f":
         low, high = np.iinfo(kind.name).min, np.iinfo(kind.name).max
         return bool(np.isfinite(float(value)) and low <= value <= high) and (

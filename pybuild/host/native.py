@@ -231,7 +231,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def takes_turns(self) -> bool:
-        """Whether other instances use the same memory."""
+        """True if other instances use the same memory."""
         return self._turn is not None
 
     def flags(self, slot: int) -> int:

@@ -42,7 +42,7 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether this machine has it without a driver of yours."""
+        """True if this machine has it without a driver of yours."""
         return self == cpu()
 
     def sync(self) -> None:
@@ -234,7 +234,7 @@ def kept(dtype: np.dtype[Any], have: Array) -> Array:
 
 
 def _is_exact(dtype: np.dtype[Any], value: int) -> bool:
-    """Whether a type of floats holds an integer as it is."""
+    """True if a type of floats holds an integer as it is."""
     with np.errstate(over="ignore"):
         made = dtype.type(value)
     return bool(np.isfinite(made)) and int(made) == value

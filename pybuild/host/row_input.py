@@ -49,7 +49,7 @@ class Pushed:
         return int(self._lib.crt_graph_push_rows(*given))
 
     def take(self, index: int, array: Array) -> bool:
-        """Whether an array given whole is to be pushed, by the next run."""
+        """True if an array given whole is to be pushed, by the next run."""
         if index in self.rows:
             self.given[index] = array.copy()
         return index in self.rows

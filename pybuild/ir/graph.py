@@ -212,7 +212,7 @@ class Graph:
         return found
 
     def is_called(self, name: str, node: Node) -> bool:
-        """Whether a user's name, short or the file's, is the layer's or an output's."""
+        """True if a user's name, short or the file's, is the layer's or an output's."""
         own = (node.name, *node.outputs)
         return name in own or name in (self.called(node), *map(self.shown, own))
 
@@ -232,7 +232,7 @@ class Graph:
         return f"{self.source}: node {told}"
 
     def known(self, name: str) -> bool:
-        """Whether the value of a tensor is fixed for ever."""
+        """True if the value of a tensor is fixed for ever."""
         return name in self.constants and name not in self.parameters
 
     def producers(self) -> dict[str, Node]:
@@ -257,7 +257,7 @@ class Graph:
 
     @property
     def is_placed(self) -> bool:
-        """Whether it says itself which device computes what."""
+        """True if it says itself which device computes what."""
         return bool(self.homes) or any(node.device for node in self.nodes)
 
     def locations(self) -> dict[str, int]:

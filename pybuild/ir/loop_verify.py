@@ -295,7 +295,7 @@ def _used_inside(stmt: For | Part | If) -> tuple[For | Part | If, frozenset[str]
 
 
 def has_halves(func: Func) -> bool:
-    """Whether a kernel moves vectors from or to int16."""
+    """True if a kernel moves vectors from or to int16."""
     for stmt in statements(func.body):
         moved: list[Expr | Store] = [e for o in operands(stmt) for e in walked(o)]
         moved += [stmt] if isinstance(stmt, Store) else []
@@ -349,13 +349,13 @@ def loaded_from(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def has_vectors(func: Func) -> bool:
-    """Whether a kernel computes with vectors, or moves them."""
+    """True if a kernel computes with vectors, or moves them."""
     values = [s.value for s in statements(func.body) if isinstance(s, Let | Store)]
     return any(isinstance(value.type, VectorType) for value in values)
 
 
 def has_words(func: Func) -> bool:
-    """Whether a kernel moves several elements at once, the first in the low bits: what
+    """True if a kernel moves several elements at once, the first in the low bits: what
     is so of a core only that stores the low byte first."""
     every = statements(func.body)
     given = (operand for stmt in every for operand in operands(stmt))

@@ -108,5 +108,5 @@ def _made(stmt: Stmt) -> Iterator[tuple[Var, Expr]]:
 
 
 def reads_memory(intrin: Intrin) -> bool:
-    """Whether it takes an address: its meaning loads from there."""
+    """True if it takes an address: its meaning loads from there."""
     return any(isinstance(param.type, PointerType) for param in intrin.params)

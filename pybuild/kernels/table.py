@@ -156,5 +156,5 @@ def _smallest(found: list[Candidate]) -> list[Candidate]:
 
 
 def _halves(candidate: Candidate) -> bool:
-    """Whether its weights take half the flash, at more instructions."""
+    """True if its weights take half the flash, at more instructions."""
     return any(packed.role == dense4.ROLE for packed in candidate.constants)

@@ -115,7 +115,7 @@ def ratio_of(a: Tensor, b: Tensor, y: Tensor) -> float:
 
 
 def product_fits(ratio: float, depth: int, kind: DType) -> bool:
-    """Whether sums of `depth` products stay in their types, also scaled as LiteRT
+    """True if sums of `depth` products stay in their types, also scaled as LiteRT
     does."""
     if not math.isfinite(ratio):
         return False

@@ -184,7 +184,7 @@ def prelu_parameters(node: Node, graph: Graph) -> PreluParameters:
 
 
 def fits(node: Node, graph: Graph) -> bool:
-    """Whether an int8 add, sub, mul or prelu stays in int32; kernels refuse others."""
+    """True if an int8 add, sub, mul or prelu stays in int32; kernels refuse others."""
     if node.op == "mul":
         product = mul_parameters(node, graph)
         ways = [((product.multiplier, product.shift), 255**2)]

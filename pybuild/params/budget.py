@@ -74,7 +74,7 @@ class Budget:
         self.take_bytes(sum(entry.file_size for entry in archive.infolist()))
 
     def spares_macs(self, count: int) -> bool:
-        """Whether so many multiplications are left; takes them if so."""
+        """True if so many multiplications are left; takes them if so."""
         enough = count <= self.macs
         self.macs -= count if enough else 0
         return enough

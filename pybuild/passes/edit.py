@@ -60,7 +60,7 @@ class Edit:
         return made
 
     def known(self, name: str) -> bool:
-        """Whether the value of a tensor is fixed for ever."""
+        """True if the value of a tensor is fixed for ever."""
         return name in self.constants and name not in self.parameters
 
     def keep(self, node: Node) -> None:

@@ -200,7 +200,7 @@ def _quantize(sweep: _Sweep, node: Node) -> bool:
 
 
 def _requantises(*forms: Form) -> bool:
-    """Whether an operator makes each of these of another one."""
+    """True if an operator makes each of these of another one."""
     return all(form.dtype is DType.INT8 for form in forms)
 
 

@@ -172,7 +172,7 @@ class _Streamer:
         return self._whole(node)
 
     def _alike(self, node: Node) -> bool:
-        """Whether all inputs have the same rows, or are the same for all rows."""
+        """True if all inputs have the same rows, or are the same for all rows."""
         first = self._first(node)
         flow = self.flows[first]
         left = flow.axis - len(self.graph.tensor(first).shape)

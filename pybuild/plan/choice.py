@@ -183,7 +183,7 @@ class _Tries:
         return best
 
     def is_large(self, plan: Plan) -> bool:
-        """Whether a plan by rows has far fewer bytes, at any price."""
+        """True if a plan by rows has far fewer bytes, at any price."""
         search = ordered(self.ways.search, _ANY)
         found = search.least(_ANY)
         if plan.arena_bytes <= _MUCH * _most_alive(search, found):

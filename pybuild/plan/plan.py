@@ -38,7 +38,7 @@ class Step:
 
     @property
     def is_layer(self) -> bool:
-        """Whether it writes what its node is for; else it prepares that."""
+        """True if it writes what its node is for; else it prepares that."""
         wrote = self.candidate.outputs
         known = bool(wrote) and wrote[0].tensor == self.node.output
         return known and self.candidate.func is not None

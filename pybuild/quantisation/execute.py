@@ -139,7 +139,7 @@ def _moving(graph: Graph) -> set[str]:
 
 
 def _rows_alike(graph: Graph) -> bool:
-    """Whether all that moves has a first axis of 1."""
+    """True if all that moves has a first axis of 1."""
     moving = _moving(graph)
     made = all(set(node.outputs) <= moving for node in graph.nodes)
     return made and all(graph.tensor(name).shape[:1] == (1,) for name in moving)

@@ -122,7 +122,7 @@ def _divided(graph: Graph, users: Users, name: str, by: str) -> list[Node]:
 
 
 def _does(node: Node, what: str) -> bool:
-    """Whether it is that operator, or `map` by that function."""
+    """True if it is that operator, or `map` by that function."""
     if node.op == "map":
         return bool(node.attrs["fn"] == _FUNCTIONS.get(what, what))
     return node.op == what and not node.attrs.get("clamp")

@@ -344,7 +344,7 @@ class _Exchange:
             self.line.write(frame)
 
     def _taken(self, frame: Frame) -> bool:
-        """Whether it is the answer to a call that is on the way."""
+        """True if it is the answer to a call that is on the way."""
         if frame.kind != Kind.REPLY or frame.sequence not in self.sent:
             return False
         if len(frame.data) < 4:

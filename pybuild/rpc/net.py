@@ -89,11 +89,11 @@ class RemoteNet(Named):
         self._given.add(index)
 
     def is_given(self, key: Key) -> bool:
-        """Whether an input has a value, whatever becomes of it in a run."""
+        """True if an input has a value, whatever becomes of it in a run."""
         return index_of(key, self.inputs, "input") in self._given
 
     def is_bound(self, key: Key) -> bool:
-        """Whether runs read an input where another instance has a tensor."""
+        """True if runs read an input where another instance has a tensor."""
         return index_of(key, self.inputs, "input") in self._lenders
 
     @property

@@ -12,6 +12,6 @@ _ALWAYS = ("llvm", "cpu", "stackvm", "rpc", "ext_dev")
 
 
 def enabled(target: str) -> bool:
-    """Whether modules for a target run here; "c" needs a compiler."""
+    """True if modules for a target run here; "c" needs a compiler."""
     first = (target.split() or [""])[0]
     return bool(host_compiler()) if first == "c" else first in _ALWAYS

@@ -49,7 +49,7 @@ class Option:
     work: tuple[int, ...] = ()
 
     def computes(self, candidate: Candidate) -> bool:
-        """Whether it is this candidate's, or that of its first step."""
+        """True if it is this candidate's, or that of its first step."""
         return self.func == candidate.func and self.work == _work(candidate)
 
     @property
@@ -224,7 +224,7 @@ def _value(at: Mapping[str, Option], fastest: int, optimise: str) -> float:
 
 
 def is_better(one: Options, other: Options, optimise: str, calls: int) -> bool:
-    """Whether some layers are worth more than other layers that do the same work, whose
+    """True if some layers are worth more than other layers that do the same work, whose
     kernels are called so many times more."""
     ours, theirs = chosen(one, optimise), chosen(other, optimise)
     fastest = sum(o.instructions for o in theirs.values())

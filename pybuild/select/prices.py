@@ -360,7 +360,7 @@ class _Walk:
         return self.intrins[intrin.name]
 
     def calls(self, of: Type) -> bool:
-        """Whether operations on such values are functions."""
+        """True if operations on such values are functions."""
         return of is FLOAT32 and self.target.float_calls
 
     def operation(self, op: str, a: Expr, b: Expr) -> float:

@@ -204,7 +204,7 @@ class _Maker:
             self._tell(words, model.option_problems(**build))
 
     def _there(self, group: Mapping[str, Any], *names: str) -> bool:
-        """Whether the files can be read."""
+        """True if the files can be read."""
         paths = (group[name] for name in names if name in group)
         return all(self.contents.get(path, "x") for path in paths)
 

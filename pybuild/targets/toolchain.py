@@ -125,7 +125,7 @@ class Toolchain:
                 return ()
 
     def _warns_rwx(self) -> bool:
-        """Whether its linker knows the warning (binutils 2.39)."""
+        """True if its linker knows the warning (binutils 2.39)."""
         return int(self.version.partition(".")[0] or 0) >= 12
 
 

@@ -183,7 +183,7 @@ def _missing(path: Path, rounding: str) -> str:
 
 
 def reads(kind: str, path: Path) -> bool:
-    """Whether an interpreter knows the format of a file."""
+    """True if an interpreter knows the format of a file."""
     try:
         return format_of(path.read_bytes(), path.name) == _FORMATS[kind]
     except (BuildError, OSError):

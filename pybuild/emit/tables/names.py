@@ -30,13 +30,13 @@ NUMBERED = ("dims", "tensor", "taken", "selftest_input", "selftest_output")
 
 
 def is_keyword(text: str) -> bool:
-    """Whether C or C++ forbids the word as a name, or a macro replaces it."""
+    """True if C or C++ forbids the word as a name, or a macro replaces it."""
     return text in WORDS
 
 
 def is_prefix(text: str) -> bool:
-    """Whether a model may be called so: its files, its functions and their struct
-    clash with nothing of C, of crt, or of build systems."""
+    """True if a model may be called so: its files, its functions and their struct clash
+    with nothing of C, of crt, or of build systems."""
     return text not in TAKEN and text != "crt" and not text.startswith(BEGINNINGS)
 
 

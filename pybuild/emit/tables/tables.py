@@ -246,12 +246,12 @@ class Tables:
 
     @property
     def pushes(self) -> bool:
-        """Whether inputs come in rows."""
+        """True if inputs come in rows."""
         return any(row.rows for row in self.inputs)
 
     @property
     def sampled(self) -> bool:
-        """Whether an input's samples come a few at a time."""
+        """True if an input's samples come a few at a time."""
         return any(row.sampled for row in self.inputs)
 
     @property
@@ -261,12 +261,12 @@ class Tables:
 
     @property
     def has_arena(self) -> bool:
-        """Whether the CPU has one region and the user gave none."""
+        """True if the CPU has one region and the user gave none."""
         return [r.name for r in self.regions if not r.device] == ["arena"]
 
     @property
     def takes_arena(self) -> bool:
-        """Whether an arena is all the memory that there is."""
+        """True if an arena is all the memory that there is."""
         return self.device_count == 1 and self.has_arena and not self.unused
 
     @property

@@ -62,7 +62,7 @@ class Item:
 
     @property
     def is_view(self) -> bool:
-        """Whether its output is its input's memory."""
+        """True if its output is its input's memory."""
         return self.function == NOP
 
 
@@ -90,7 +90,7 @@ class Document:
 
     @property
     def is_planned(self) -> bool:
-        """Whether its storage ids are to be honoured."""
+        """True if its storage ids are to be honoured."""
         given = any(entry.storage != FREE for entry in self.entries)
         return given and self.facts.get("storage") != "free"
 

@@ -56,7 +56,7 @@ def attrs_of(
 
 
 def is_flat(item: Item) -> bool:
-    """Whether the function wants every tensor with one dimension."""
+    """True if the function wants every tensor with one dimension."""
     flat = item.attrs.get("flatten_data") == "1"
     return flat and item.function not in RESERVED
 

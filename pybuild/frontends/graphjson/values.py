@@ -46,7 +46,7 @@ def parse_json(text: str) -> Any:
 
 
 def _is_word(text: str) -> bool:
-    """Whether decode() takes a text for itself."""
+    """True if decode() takes a text for itself."""
     try:
         json.loads(text)
     except json.JSONDecodeError:

@@ -40,7 +40,7 @@ Named = tuple[str, int]
 
 
 def have_room(pairs: Iterable[tuple[Named, Named]]) -> bool:
-    """Whether these numbers can be halves of arguments: have 15 bits."""
+    """True if these numbers can be halves of arguments: have 15 bits."""
     return all(0 <= n < 1 << 15 for pair in pairs for _, n in pair)
 
 

@@ -36,7 +36,7 @@ class RowAccess:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one row, of one image."""
+        """True if it is one row, of one image."""
         ways = (self.rows, self.window, self.pad, self.pad_row)
         return ways == (1, 1, 0, None)
 
@@ -78,7 +78,7 @@ class Packed:
 
     @property
     def is_bound(self) -> bool:
-        """Whether it is known only at run time where it lies."""
+        """True if it is known only at run time where it lies."""
         return bool(self.parameters or self.place)
 
 

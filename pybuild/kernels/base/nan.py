@@ -36,7 +36,7 @@ LEAST = Bitcast(const(-0x800000, INT32), FLOAT32)
 
 
 def ignores(node: Node) -> bool:
-    """Whether the user has promised that this layer reads no NaN: `--nan ignore`."""
+    """True if the user has promised that this layer reads no NaN: `--nan ignore`."""
     return bool(node.attrs.get(IGNORE_NAN, False))
 
 

@@ -71,7 +71,7 @@ def row_operands(node: Node, graph: Graph) -> Operands:
 
 
 def can_go_by_rows(node: Node, graph: Graph) -> bool:
-    """Whether rows of the output [N,H,W,C] need rows of the inputs, one for one."""
+    """True if rows of the output [N,H,W,C] need rows of the inputs, one for one."""
     y = graph.tensor(node.output)
     if len(y.shape) != 4 or y.shape[1] == 1 or max(y.shape[:2]) > MOST_BANDS:
         return False

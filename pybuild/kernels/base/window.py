@@ -146,7 +146,7 @@ def convolution_window(
 def is_row_by_row(
     window: Window, rows: tuple[RowAccess, RowAccess], calls: tuple[int, int]
 ) -> bool:
-    """Whether each call of a layer makes a row of pixels from the row of the same
+    """True if each call of a layer makes a row of pixels from the row of the same
     number alone, so that it may write over it what it has read.
 
     rows   written and read

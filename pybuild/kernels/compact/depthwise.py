@@ -81,7 +81,7 @@ class Layer:
 
     @property
     def has_room(self) -> bool:
-        """Whether all numbers have, in halves and quarters of arguments."""
+        """True if all numbers have, in halves and quarters of arguments."""
         w = self.window
         return have_room(self.arguments) and max(w.stride_w, w.left) < 1 << 7
 

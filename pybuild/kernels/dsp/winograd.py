@@ -49,7 +49,7 @@ def transformed(weights: Array) -> Ints:
 
 
 def fits(weights: Ints, least: Ints, most: Ints, starts: Ints) -> bool:
-    """Whether no value leaves its type, whatever the inputs are.
+    """True if no value leaves its type, whatever the inputs are.
 
     Shapes  weights of `transformed`; least, most [O]: sums without bias; starts [O]:
             what is added to 256 times them

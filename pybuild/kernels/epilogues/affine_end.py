@@ -188,14 +188,14 @@ def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr],
 
 
 def is_usual(epilogue: Affine | Exact) -> bool:
-    """Whether base and shift, if any, are those of most layers."""
+    """True if base and shift, if any, are those of most layers."""
     if isinstance(epilogue, Exact):
         return True
     return (epilogue.base, epilogue.shift) == (0, SHIFTS[0])
 
 
 def is_signed(epilogue: Affine | Exact) -> bool:
-    """Whether what a sum starts with is its bias alone: its sign adds to it, or it is
+    """True if what a sum starts with is its bias alone: its sign adds to it, or it is
     shifted by bits of its own."""
     return isinstance(epilogue, Affine) and epilogue.below is not None
 

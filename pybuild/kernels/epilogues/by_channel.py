@@ -75,7 +75,7 @@ def layer_epilogue(
 
 
 def starts_at_zero(epilogue: Epilogue) -> bool:
-    """Whether the bias is added at the end: within the offset, or by the rule."""
+    """True if the bias is added at the end: within the offset, or by the rule."""
     if isinstance(epilogue, Affine):
         return epilogue.below is None
     return isinstance(epilogue, Exact)

@@ -51,7 +51,7 @@ class Layer:
 
     @property
     def may_be_long(self) -> bool:
-        """Whether one turn, of more pairs than usual, does all: it is not a loop."""
+        """True if one turn, of more pairs than usual, does all: it is not a loop."""
         usual = self.runs == 1 and not (self.lone or self.by_pairs)
         return usual and self.turns > 3 and len(self.order) // 2 <= _LONG
 
@@ -67,7 +67,7 @@ class Layer:
 
     @property
     def may_be_direct(self) -> bool:
-        """Whether words of the row are what turns read."""
+        """True if words of the row are what turns read."""
         w = self.window
         return w.pointwise and w.groups == 1 and w.channels % 8 == 0
 

@@ -114,8 +114,8 @@ def quotients(layer: Layer) -> Quotients | None:
 
 
 def suits(layer: Layer, target: Target) -> bool:
-    """Whether a layer is an average of four channels or more, by a loop over cells:
-    on vectors mve/pool.py has those whose windows are alike."""
+    """True if a layer is an average of four channels or more, by a loop over cells: on
+    vectors mve/pool.py has those whose windows are alike."""
     by_cells = layer.average and layer.elem is DType.INT8
     by_cells = by_cells and (layer.varies or not layer.unrolled)
     others = "mve" in target.features and not layer.varies

@@ -22,7 +22,7 @@ MOST_WEIGHTS = (2**31 - 1) >> 15
 
 
 def takes_int16(node: Node, graph: Graph) -> bool:
-    """Whether a layer is of int16, and its weights are known."""
+    """True if a layer is of int16, and its weights are known."""
     return graph.tensor(node.output).dtype is DType.INT16 and fixed(node, graph)
 
 

@@ -182,7 +182,7 @@ def exact16(epilogue: End16) -> Exact | None:
 
 
 def _may_tie(mult: Ints, right: Ints, left: Ints, low: Ints, high: Ints) -> bool:
-    """Whether a product may be an odd number of halves: of twos it has as many as the
+    """True if a product may be an odd number of halves: of twos it has as many as the
     multiplier and a sum have at most."""
     reach = np.maximum(np.maximum(-low, high), 1)
     twos = np.floor(np.log2(reach)).astype(np.int64) + left

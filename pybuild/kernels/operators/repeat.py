@@ -74,7 +74,7 @@ def _fastest(node: Node, body: Graph, offers: Offers) -> Candidate | None:
 
 
 def _is_plain(candidate: Candidate) -> bool:
-    """Whether its kernel takes rows one after the other, and nothing else."""
+    """True if its kernel takes rows one after the other, and nothing else."""
     rows = (*candidate.outputs, *candidate.inputs)
     plain = all(r.window == 1 and r.pad_row is None and r.stride < 2 for r in rows)
     moved = candidate.images == 1 or all(r.stride for r in rows)

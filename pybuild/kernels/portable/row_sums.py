@@ -44,7 +44,7 @@ Finish = Callable[[Builder, Expr], Callable[[Expr], Expr]]
 
 
 def takes_rows(x: Tensor, y: Tensor) -> bool:
-    """Whether y [.., C] is made of all pixels of x [1,H,W,C]."""
+    """True if y [.., C] is made of all pixels of x [1,H,W,C]."""
     if len(x.shape) != 4 or x.shape[0] != 1 or x.shape[1] < _FEWEST_ROWS:
         return False
     return y.size == x.shape[3]

@@ -101,7 +101,7 @@ def infer(node: Node, graph: Graph) -> Types:
 
 
 def has_reference(node: Node) -> bool:
-    """Whether numpy can compute the node."""
+    """True if numpy can compute the node."""
     return node.op != CALL or node.attrs["function"].reference is not None
 
 

@@ -92,7 +92,7 @@ def _concat(node: Node, xs: list[Tensor], y: Tensor) -> tuple[Ints, ...]:
 
 
 def _keeps(node: Node, x: Tensor, y: Tensor) -> bool:
-    """Whether each channel of y is one of x, and any of them may go."""
+    """True if each channel of y is one of x, and any of them may go."""
     last = len(x.shape) - 1
     match node.op:
         case "mean":

@@ -94,7 +94,7 @@ def as_layer(edit: Edit, line: Line, rounding: str) -> Node | None:
 
 
 def _is_right(graph: Graph, line: Line, rounding: str) -> bool:
-    """Whether the layer gives what is wanted for each integer of each channel."""
+    """True if the layer gives what is wanted for each integer of each channel."""
     shape = (1, 1, *line.whole.shape)
     (node,) = graph.nodes
     moved = {n: replace(graph.tensor(n), shape=shape)

@@ -183,7 +183,7 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
 
 
 def _is_worthy(chain: _Chain) -> bool:
-    """Whether a table costs less than what it replaces. One function of a byte is a
+    """True if a table costs less than what it replaces. One function of a byte is a
     table anyway, which its operator names.
     """
     ops = [node.op for node in chain.nodes]

@@ -66,7 +66,7 @@ class _Copier:
             self._spread(name)
 
     def _is_home(self, name: str, node: Node) -> bool:
-        """Whether an output of the node may stay on its device."""
+        """True if an output of the node may stay on its device."""
         home = self.graph.homes.get(name, 0)
         return name not in self.graph.outputs or home == node.device
 

@@ -45,7 +45,7 @@ class Facts:
         return (self._digests[name], *self.type_of(name))
 
     def alike(self, names: Iterable[str]) -> bool:
-        """Whether all are one tensor, or constants of one value."""
+        """True if all are one tensor, or constants of one value."""
         names = list(names)
         if len(set(names)) == 1:
             return True

@@ -219,7 +219,7 @@ class _Match:
             raise NoLoop()
 
     def _completed(self, role: Role) -> bool:
-        """Whether the last turn has a node in this role."""
+        """True if the last turn has a node in this role."""
         if role.nodes[-1] is not None:
             return True
         asked = [self._expected(s, len(role.nodes) - 1) for s in role.reads if s]

@@ -27,7 +27,7 @@ class BlockOffset:
     block: Block
 
     def meets(self, other: BlockOffset) -> bool:
-        """Whether they have a byte in common."""
+        """True if they have a byte in common."""
         ends = self.at + self.block.bytes, other.at + other.block.bytes
         return self.region == other.region and self.at < ends[1] and other.at < ends[0]
 

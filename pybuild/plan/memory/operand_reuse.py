@@ -128,7 +128,7 @@ class Settled:
         return {name: alive_in(pieces) for name, pieces in self.pieces.items()}
 
     def settle(self, handed: Sequence[_Handed]) -> bool:
-        """Whether all blocks found room; those that no step names are where they were.
+        """True if all blocks found room; those that no step names are where they were.
 
         Source  greedy: each step as the first step before that it can be like
         """
@@ -149,7 +149,7 @@ class Settled:
         return True
 
     def _has_room(self, names: Sequence[str], places: Sequence[int]) -> bool:
-        """Whether these blocks are there, or could be, all at once."""
+        """True if these blocks are there, or could be, all at once."""
         if any(self.at.get(n, at) != at for n, at in zip(names, places, strict=True)):
             return False
         mine: dict[str, int] = {}

@@ -235,7 +235,7 @@ class RowCuts:
 
 
 def _moves(blocks: Sequence[Block], pieces: Mapping[str, Sequence[Piece]]) -> bool:
-    """Whether what is made here and stays can lie nowhere within what is read here for
+    """True if what is made here and stays can lie nowhere within what is read here for
     the last time, nor that within it."""
     before = [b for b in blocks if b.first < 0 and b.last == 0]
     after = [b for b in blocks if b.first == 0 and b.last > 0]

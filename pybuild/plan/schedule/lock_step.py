@@ -67,7 +67,7 @@ class Lockstep:
 
 
 def can_join(candidate: Candidate) -> bool:
-    """Whether a step may be one of several."""
+    """True if a step may be one of several."""
     return (
         (candidate.func is not None or candidate.args[0] == TASK_INPUT)
         and candidate.images == 1
@@ -326,7 +326,7 @@ def _follows(
     lives: Mapping[str, _Life],
     times: Sequence[Sequence[int]],
 ) -> bool:
-    """Whether each row is read last by the band that writes the same row."""
+    """True if each row is read last by the band that writes the same row."""
     maker = tensors[made].makers
     if not tensors[made].alike or len(maker) != 1:
         return False

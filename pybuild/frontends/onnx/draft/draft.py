@@ -99,11 +99,11 @@ class Draft:
         return name in self.tensors or name in self.values or self.no_tensor(name)
 
     def no_tensor(self, name: str) -> bool:
-        """Whether it is a list of tensors or an optional value that there is not."""
+        """True if it is a list of tensors or an optional value that there is not."""
         return name in self.lists or name in self.nothing
 
     def passed(self, name: str, output: str) -> bool:
-        """Whether it is not a tensor; it has one more name then."""
+        """True if it is not a tensor; it has one more name then."""
         if name in self.lists:
             self.lists[output] = self.lists[name]
         elif name in self.nothing:
@@ -142,7 +142,7 @@ class Draft:
             self.nodes.append(replace(node, inputs=reads))
 
     def is_weight(self, name: str) -> bool:
-        """Whether it is a known tensor of the file that a user may replace, or is made
+        """True if it is a known tensor of the file that a user may replace, or is made
         of one."""
         value = self.values.get(name)
         kind = "" if value is None else value.dtype.name

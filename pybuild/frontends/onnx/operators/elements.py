@@ -90,7 +90,7 @@ def chained(fn: str) -> Handler:
 
 
 def quantised(draft: Draft, name: str) -> bool:
-    """Whether a tensor is what the integer layers of this compiler take: float32, or
+    """True if a tensor is what the integer layers of this compiler take: float32, or
     bytes with a scale of the file."""
     if name in draft.values:
         return draft.values[name].dtype not in (np.float16, np.float64)

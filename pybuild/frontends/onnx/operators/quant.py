@@ -204,7 +204,7 @@ def _moved_from(draft: Draft, name: str) -> str | None:
 
 
 def travels(draft: Draft, op: Op) -> bool:
-    """Whether a node only moves values of one scale."""
+    """True if a node only moves values of one scale."""
     if op.domain or op.kind not in MOVED:
         return False
     if op.kind in KEEPING and op.attrs.get("mode", "constant") == "constant":

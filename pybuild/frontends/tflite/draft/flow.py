@@ -123,7 +123,7 @@ class Flow:
         builder.known[output] = made
 
     def _own(self, x: Tensor) -> bool:
-        """Whether this operator alone made it."""
+        """True if this operator alone made it."""
         return all(x is not known for known in self.builder.known.values())
 
     # ---- the nodes by name ----------------------------------------------------
