@@ -329,7 +329,7 @@ def quantise(
 
 
 def _fact(data: object) -> FileFact | None:
-    """Of samples that are in files."""
+    """The name and hash of samples that are in files."""
     return source_of(Path(data)) if isinstance(data, str | os.PathLike) else None
 
 

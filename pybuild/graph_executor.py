@@ -100,7 +100,8 @@ def library_for(
 def _compiled(
     graph_json_str: str, functions: AnyFunctions, table: Sequence[AnyDevice]
 ) -> Factory:
-    """Of functions: what kernels pack is a parameter, and has no value yet."""
+    """A factory for graphs of functions: packed weights are parameters, and have no
+    value yet."""
     model = model_of(graph_json_str, functions)
     late = replace(model, graph=with_awaited(on_table(model.graph, table)))
     target = dict.fromkeys(range(len(table)), "host") if len(table) > 1 else "host"

@@ -173,7 +173,7 @@ class Image(Packaged):
         }
 
     def generated(self) -> dict[str, Content]:
-        """Of the tree what is these models' alone: file name -> content."""
+        """The files of the tree that depend on these models: file name -> content."""
         made = self.in_c()
         for member in self.members.values():
             made |= member.generated()

@@ -59,7 +59,7 @@ def crt_sources() -> tuple[Path, ...]:
 
 
 def licence_text() -> str:
-    """Of crt and pybuild: Apache-2.0."""
+    """The licence of crt and pybuild: Apache-2.0."""
     if is_checkout():
         return (_ROOT / "LICENSE").read_text(encoding="utf-8")
     # of a distribution, whose files are UTF-8
@@ -100,7 +100,7 @@ def called(
 
 
 def system() -> str:
-    """Of this Python, as linux-aarch64, macos-arm64 or win-amd64."""
+    """The system of this Python, such as linux-aarch64, macos-arm64 or win-amd64."""
     name = _SYSTEMS.get(sys.platform, sys.platform)
     if sys.platform == "win32":  # the machine may emulate what this Python is made for
         return sysconfig.get_platform()

@@ -143,13 +143,13 @@ class Library(Factory, Packaged, Advised):
 
     @property
     def processor(self) -> Llvm | None:
-        """Of the object; None: there is none, all is C."""
+        """The processor that an object is for; None: the build is C."""
         chosen = self.options
         return processor_of(chosen.target) if chosen.emit == "obj" else None
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Of each device, the CPU's first."""
+        """The target of each device, the CPU's first."""
         return table_of(self.options.target)
 
     @functools.cached_property
@@ -276,7 +276,7 @@ class Library(Factory, Packaged, Advised):
         return program_of_model(self.tables), (self.tables,)
 
     def generated(self) -> dict[str, Content]:
-        """Of the tree what is this model's alone: file name -> content."""
+        """The files of the tree that depend on this model: file name -> content."""
         from pybuild.emit.c.selftest import selftest_file
 
         file = f"{self.name}_selftest.c"

@@ -180,7 +180,8 @@ class Model:
         return [*self._own_problems(), *self.option_problems(**options)]
 
     def option_problems(self, **options: Any) -> list[Problem]:
-        """Of these, what is wrong with the options: without looking for kernels."""
+        """The problems of these options that can be found without looking for
+        kernels."""
         return self._wrong(*told(BuildOptions, options))
 
     def _own_problems(self) -> list[Problem]:

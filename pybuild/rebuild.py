@@ -97,7 +97,7 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
 
 
 def _files(made: Library | Image, facts: Mapping[str, Any]) -> dict[str, Content]:
-    """Of a tree, or of a model's package if the folder is one."""
+    """The files of a tree, or of a model's package if the folder is one."""
     if "package" not in facts:
         return made.files()
     asked = read_options(PackageOptions, facts["package"])

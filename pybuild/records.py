@@ -175,7 +175,7 @@ def renamed(**names: str) -> Callable[[type[T]], type[T]]:
 
 
 def old_names(cls: type) -> Mapping[str, str]:
-    """Of a dataclass: old name to today's."""
+    """The old field names of a dataclass, each with the name of today."""
     names: Mapping[str, str] = getattr(cls, _NAMES, {})
     return names
 

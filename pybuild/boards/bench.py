@@ -221,7 +221,7 @@ def _worst(library: Library, firmware: Firmware, counts: Counts) -> WorstCase | 
 
 
 def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
-    """Of steps; copies of pushed rows are the runtime's."""
+    """The cost of each step; copies of pushed rows count as the runtime's."""
     graph = library.plan.graph
     costs = []
     runtime, timed = counts.runtime, counts.cycles is not None

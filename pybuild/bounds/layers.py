@@ -18,7 +18,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class LayerBounds:
-    """Of one step, for any input.
+    """The accesses of one step, for any input.
 
     layer     its short name
     accesses  loads and stores, those of small loops turn by turn
@@ -39,7 +39,7 @@ class LayerBounds:
 
 
 def bounds(plan: Plan) -> tuple[LayerBounds, ...]:
-    """Of each step that has a kernel, in the order of the plan."""
+    """The bounds of each step that has a kernel, in the order of the plan."""
     made = []
     for step in plan.steps:
         candidate, node = step.candidate, step.node

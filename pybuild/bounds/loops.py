@@ -13,7 +13,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Turns:
-    """Of one loop that may turn.
+    """The iterations of one loop.
 
     value, turn  of its variable, and of the turn's number from 0, in any turn
     count, most  turns; the greatest number of a turn

@@ -27,7 +27,7 @@ _MOST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class LayerLimits:
-    """Of one layer, for any input.
+    """The limits of one layer, for any input.
 
     name        the file's; short: that people read
     sum         the greatest amount of any partial sum in int32; None: it has none of
@@ -55,7 +55,7 @@ class LayerLimits:
 
 
 def layer_limits(plan: Plan, targets: Sequence[Target]) -> tuple[LayerLimits, ...]:
-    """Of each step that has a kernel, in the order of the plan; by what computes it."""
+    """The limits of each step that has a kernel, in the order of the plan."""
     made = []
     for step in plan.steps:
         candidate, node = step.candidate, step.node
@@ -88,7 +88,7 @@ def _is_timed(func: Func, found: Timing, target: Target) -> bool:
 
 
 def _sum(node: Node, graph: Graph) -> int | None:
-    """Of the layer, or of those that it is made of the greatest."""
+    """The greatest sum of the layer, or of the layers that it was made from."""
     found = []
     for one in node.of or (node,):
         try:

@@ -57,7 +57,7 @@ class Timing:
 
 
 def timing(func: Func, args: Sequence[int], pointers: Sequence[Memory]) -> Timing:
-    """Of a kernel on these arguments and pointers; those with a known array are no
+    """The timing of a kernel on these arguments; pointers to known arrays are not
     data."""
     names = _row_names(func)
     known = zip(func.args, args, strict=True)
@@ -67,7 +67,7 @@ def timing(func: Func, args: Sequence[int], pointers: Sequence[Memory]) -> Timin
 
 @functools.lru_cache(_MOST)
 def _row_names(func: Func) -> frozenset[str]:
-    """Of what numbers of pointers are made: nearly always of none."""
+    """The names in expressions for the number of a pointer; nearly always none."""
     every = (
         e for s in statements(func.body) for given in operands(s) for e in walked(given)
     )

@@ -49,7 +49,7 @@ class Address:
 
 
 def address(memory: Memory, at: Linear | None = None) -> Address:
-    """Of one memory's start, or so many bytes behind it."""
+    """The address of a memory's start, or of so many bytes behind it."""
     return Address(((memory, at or Linear()),))
 
 

@@ -276,7 +276,7 @@ class _Walk:
             self.touch(child)
 
     def truth(self, condition: Expr) -> Truth:
-        """Of data: of either kind."""
+        """The facts of a condition; a condition on data may be true or false."""
         if names_in(condition) <= self.followed:
             found = self.value(condition)
             return found if isinstance(found, Truth) else Truth()
@@ -362,7 +362,7 @@ def _anything_like(value: Value) -> Value:
 
 
 def _elem(kind: Type) -> DType:
-    """Of a vector a lane."""
+    """The element type; for a vector, its lane type."""
     assert not isinstance(kind, PointerType)
     return kind.elem if isinstance(kind, VectorType) else kind
 

@@ -230,7 +230,7 @@ def _flash(library: Library, chip: Chip) -> Need:
 
 
 def cycles_of(library: Library) -> int:
-    """Of an inference, estimated, without the flash's wait states."""
+    """The estimated cycles of an inference, without the flash's wait states."""
     cost, target = 0.0, library.targets[0].name
     for step in library.plan.steps:
         pace = PACE.get(target, _ROUGH)

@@ -67,7 +67,7 @@ def about_model(name: str, asked: PackageOptions) -> About:
 
 
 def about_runtime(version: str) -> About:
-    """Of crt, whose version is pybuild's."""
+    """The package description of crt, whose version is pybuild's."""
     numbers = re.match(r"\d+\.\d+\.\d+", version)
     assert numbers, "pybuild's version begins with three numbers"
     what = "The runtime of neural networks that pybuild has made: set, run, get"

@@ -36,7 +36,7 @@ class Packaged:
         def generated(self) -> Mapping[str, Content]: ...
 
         def program(self) -> tuple[Mapping[str, str], Sequence[Tables]]:
-            """Of an example's templates the values, and its models."""
+            """The values for the templates of an example, and its models."""
 
     def for_packages(self) -> Made:
         """What packages of this build are made of."""

@@ -38,12 +38,13 @@ def tool_facts() -> dict[str, Any]:
 
 
 def crt_digest() -> str:
-    """Of all its files."""
+    """The hash of all files of crt."""
     return _digest((p.name, p) for p in (*crt_headers(), *crt_sources()))
 
 
 def _own_files() -> Iterator[tuple[str, Path]]:
-    """Of pybuild, crt and boards, by the names that they have in a checkout."""
+    """The files of pybuild, crt and boards, by the names that they have in a
+    checkout."""
     package = Path(__file__).resolve().parent.parent
     for root, name in ((package, "pybuild"), (boards(), "boards")):
         for path in root.rglob("*"):
@@ -55,7 +56,7 @@ def _own_files() -> Iterator[tuple[str, Path]]:
 
 
 def _digest(files: Iterator[tuple[str, Path]]) -> str:
-    """Of a list in the form of sha256sum."""
+    """The hash of a list in the form of sha256sum."""
     lines = sorted(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
         for name, path in files

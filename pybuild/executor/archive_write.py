@@ -112,6 +112,6 @@ def _state(graph: Graph) -> dict[str, Any]:
 
 
 def abi() -> str:
-    """Of the tables in the code."""
+    """The number of the ABI that the tables in the code have."""
     text = (crt_include() / "crt" / "abi.h").read_text(encoding="utf-8")
     return text.partition("#define CRT_ABI ")[2].split()[0]

@@ -144,7 +144,7 @@ class GraphModuleDebug(GraphModule):
         self.debug_datum.display_debug_result(sort_by_time)
 
     def _times(self, how: Timing) -> list[list[float]]:
-        """Of each node; the steps of one stage share its time."""
+        """The times of each node; the steps of one stage share its time."""
         self._ready()
         stages = stage_times(self.net, how, self.inputs.again())
         sizes = [len(steps) for steps in self.net.stage_steps]
@@ -169,7 +169,7 @@ class GraphModuleDebug(GraphModule):
         self._values = recorded(net, {}, there)
 
     def tensors(self) -> dict[str, Array]:
-        """Of the last run, by keys that are unique: name, node and output number."""
+        """The tensors of the last run, by unique keys: name, node and output number."""
         found = {}
         for index, node in enumerate(self.nodes):
             for output, tensor in enumerate(node.outputs):

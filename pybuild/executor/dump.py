@@ -188,7 +188,7 @@ class DebugResult:
         return [tensor.dtype.value for n in self._nodes for tensor in n.outputs]
 
     def get_output_tensors(self) -> dict[str, Array]:
-        """Of the last run, by the keys of the file."""
+        """The tensors of the last run, by the keys of the file."""
         return dict(self.tensors)
 
     def get_debug_result(self, sort_by_time: bool = True) -> str:

@@ -114,7 +114,7 @@ class Factory(abc.ABC):
         return {name: graph.tensor(name) for name in graph.parameters if name in read}
 
     def value(self, name: str) -> Array:
-        """Of a parameter, as the model came."""
+        """The value of a parameter in the model file."""
         return self.graph.constants[name]
 
     def instance(

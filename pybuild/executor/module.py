@@ -77,7 +77,7 @@ class GraphModule(Timed):
 
     @property
     def lock(self) -> threading.RLock:
-        """Of the instance; on a board, of the session."""
+        """The lock of the instance; on a board, that of the session."""
         return self.net.lock
 
     @property
@@ -250,7 +250,7 @@ class GraphModule(Timed):
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:
-        """Of an input or a parameter; -1 if there is none."""
+        """The number of an input or a parameter; -1 if there is none of that name."""
         names = self._names()
         return names.index(name) if name in names else -1
 
@@ -264,7 +264,7 @@ class GraphModule(Timed):
         return _info(self.net.results)
 
     def _names(self) -> list[str]:
-        """Of all that can be set, in the order of their numbers."""
+        """The names of everything that can be set, in the order of their numbers."""
         return [*self.inputs.tensors, *self.parameters.tensors]
 
     def _name(self, key: Key) -> str:
@@ -392,7 +392,7 @@ def _among(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any
 
 
 def _names_in(data: bytes) -> list[str]:
-    """Of a parameter file; payloads are not looked at."""
+    """The names in a parameter file; payloads are not read."""
     if is_blob(data):
         return blob_names(data, "parameters")
     if is_image(data):

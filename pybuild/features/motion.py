@@ -79,7 +79,7 @@ class _Motion(Draft):
         return self.op("map", [x], fn="cast", to=to.value)
 
     def mean(self, x: Tensor, bits: int) -> Tensor:
-        """Of 2^bits numbers, to the nearest."""
+        """The mean of 2^bits numbers, rounded to nearest."""
         total = self.op("reduce", [x], fn="sum", axis=0)
         half = self.number("half of all", 1 << (bits - 1), x.dtype)
         places = self.number("places of all", bits, x.dtype)

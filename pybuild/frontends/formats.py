@@ -78,7 +78,7 @@ def _zipped(*names: str) -> Callable[[bytes], bool]:
 
 
 def _members(data: bytes) -> list[str]:
-    """Of a zip archive; [] if it is none, or damaged."""
+    """The names of files in a zip archive; [] if it is not an archive, or damaged."""
     if not data.startswith(b"PK\x03\x04"):
         return []
     try:

@@ -140,7 +140,7 @@ class Binding(abc.ABC):
         return self._view(slot, among[index]), self.device_of(slot)
 
     def _number(self, slot: int) -> int:
-        """Of the device that a tensor is on; 0: the CPU."""
+        """The number of the device that a tensor is on; 0: the CPU."""
         return self.region_devices[int(self._model.tensors[slot].region)]
 
     @staticmethod

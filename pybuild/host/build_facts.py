@@ -32,7 +32,7 @@ class Library(Protocol):
 
     @property
     def processor(self) -> Llvm | None:
-        """Of the object; None: there is none, all is C."""
+        """The processor that an object is for; None: the build is C."""
         ...
 
     def sources(self) -> Mapping[str, str]:

@@ -116,7 +116,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def instance_bytes(self) -> int:
-        """Of everything else that an instance of this machine needs."""
+        """The bytes of everything else that an instance on this machine needs."""
         sizes = map(self._ffi.sizeof, (self._base, self._fresh, self._pointers))
         return int(self._ffi.sizeof("struct crt_graph") + sum(sizes))
 
@@ -132,7 +132,8 @@ class Net(Named, Binding, Pushing, Keeping):
         return tuple(found)
 
     def _name(self, slot: int) -> str:
-        """Of an input, output or parameter; of the plan where the model has none."""
+        """The name of an input, output or parameter; from the plan if the model has no
+        names."""
         there = self._model.tensors[slot].name
         if there:
             return str(self._ffi.string(there).decode())
@@ -343,7 +344,8 @@ class Net(Named, Binding, Pushing, Keeping):
         return array
 
     def _start(self, array: Array) -> Any:
-        """Of a contiguous array, as C takes it; asked twice for every run."""
+        """The address of a contiguous array, as C takes it; called twice for every
+        run."""
         if array.dtype.isbuiltin == 1:
             return self._ffi.from_buffer(array)
         return self._ffi.cast("void *", array.ctypes.data)
@@ -360,7 +362,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def stages(self) -> int:
-        """Of a run; so many calls of run_stage() are one."""
+        """The number of stages of a run, that is of calls of run_stage()."""
         return int(self._model.stage_count)
 
     @property

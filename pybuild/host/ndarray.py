@@ -156,7 +156,7 @@ def array(values: Any, device: Device | None = None) -> NDArray:
 def empty(
     shape: tuple[int, ...], dtype: str = "float32", device: Device | None = None
 ) -> NDArray:
-    """Of zeros."""
+    """An array of zeros."""
     return ndarray(np.zeros(shape, dtype), device)
 
 

@@ -33,7 +33,7 @@ class Source(Protocol):
         ...
 
     def value(self, name: str) -> Array:
-        """Of a parameter, as the model came."""
+        """The value of a parameter in the model file."""
         ...
 
     def image(self, values: Mapping[str, Array] | None = None) -> bytes:

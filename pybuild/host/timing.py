@@ -105,7 +105,7 @@ class Lap:
 
     @property
     def seconds(self) -> float:
-        """Of one call."""
+        """The seconds of one call."""
         return self.nanoseconds * _NANO / self.number
 
 

@@ -179,7 +179,7 @@ class _Watch:
 
 
 def _seconds_watched(net: Net, inputs: Mapping[str, Any], watch: _Watch) -> list[float]:
-    """Of each step in one run."""
+    """The seconds of each step in one run."""
     watch.seconds = [0.0] * len(watch.seconds)
     if net.pushed.rows:
         run = run_of(net, inputs)
@@ -195,7 +195,7 @@ def _seconds_watched(net: Net, inputs: Mapping[str, Any], watch: _Watch) -> list
 
 
 def _seconds_alone(net: Net, inputs: Mapping[str, Any]) -> float:
-    """Of one run that nobody watches; inputs that are pushed are part of it."""
+    """The seconds of one run without a hook; pushing inputs is included."""
     run = run_of(net, inputs) if net.pushed.rows else net.go
     if not net.pushed.rows:
         _give(net, inputs)

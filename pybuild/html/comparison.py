@@ -70,7 +70,7 @@ class Comparison:
 
 
 def compared(one: Facts, other: Facts) -> Comparison:
-    """Of two report.json of today's schema."""
+    """The comparison of two report.json of the current schema."""
     pair = one, other
     numbers = [dict(_figures(facts)) for facts in pair]
     code = [{row["name"]: row["bytes"] for row in facts["code"]} for facts in pair]

@@ -103,7 +103,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
 def _repeated(
     node: Node, graph: Graph, target: Target, optimise: str
 ) -> list[Candidate]:
-    """Of the kernels of its body."""
+    """The candidates of `repeat`, from the kernels of its body."""
     return repeat(node, graph, lambda n, body: candidates(n, body, target, optimise))
 
 

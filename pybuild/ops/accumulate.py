@@ -94,7 +94,7 @@ def infer_cumulate(node: Node, graph: Graph) -> Types:
 
 
 def cumulate(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Of all elements up to each, or before it."""
+    """Accumulates all elements up to each one, or before it."""
     x, axis, name = value(values, 0), int(node.attrs["axis"]), str(node.attrs["fn"])
     wide = widened(x)
     if node.attrs["reverse"]:

@@ -157,8 +157,8 @@ def _one_type(node: Node, graph: Graph) -> DType:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of one pair of matrices: a[rows, depth] by b[depth, columns], of which
-    `transposed` holds b[columns, depth].
+    """The sizes of one pair of matrices: a[rows, depth] by b[depth, columns]; if
+    `transposed`, the second is b[columns, depth].
     """
 
     rows: int
@@ -175,7 +175,7 @@ class Sizes:
 
 
 def sizes_of(node: Node, graph: Graph) -> Sizes:
-    """Of a matmul; the operands have two axes or more."""
+    """The sizes of a matmul, whose operands have two axes or more."""
     a, b = operand(node, graph, 0), operand(node, graph, 1)
     transposed = bool(node.attrs.get("transpose_b"))
     columns = b.shape[-2 if transposed else -1]

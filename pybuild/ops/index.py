@@ -121,7 +121,7 @@ def infer_top_k(node: Node, graph: Graph) -> Types:
 
 
 def top_k(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Of equal ones the first come first."""
+    """The k greatest or least elements; of equal ones, the first come first."""
     x, k = value(values, 0), int(node.attrs["k"])
     if node.attrs["largest"]:
         order = x.shape[1] - 1 - np.argsort(np.flip(x, 1), 1, kind="stable")

@@ -61,7 +61,7 @@ class Kind:
 
 
 def _quoted(value: Any) -> str:
-    """Of a number and a text alike, in quotation marks."""
+    """A number or a text in quotation marks."""
     return shown(value if isinstance(value, Mapping | list | tuple) else str(value))
 
 
@@ -286,7 +286,7 @@ def _place(value: Any) -> int | str:
 
 
 def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
-    """Of "a,b", or of several such; of lists of names."""
+    """The groups in "a,b", or in several such texts or lists of names."""
     given = _list(value)
     made = (each.split(",") if isinstance(each, str) else each for each in given)
     return tuple(tuple(_text(name).strip() for name in _list(one)) for one in made)

@@ -29,7 +29,7 @@ class Source:
 
 
 def source_of(path: Path) -> Source:
-    """Of a file; of a folder all files in it, by their names."""
+    """The name and hash of a file; for a folder, of all files in it."""
     whole = hashlib.sha256()
     parts = sorted(path.iterdir()) if path.is_dir() else [path]
     for part in parts:

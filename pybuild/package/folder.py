@@ -226,7 +226,8 @@ def listed_in(path: Path) -> dict[str, str]:
 
 
 def list_problems(path: Path) -> list[Problem]:
-    """Of a list that strangers may have written: each line that is none of it."""
+    """The problems of a list that strangers may have written: each line in another
+    form."""
     try:
         lines = _lines(path)
     except OSError as error:
@@ -290,7 +291,8 @@ def _example_before(folder: Path) -> object:
 
 
 def digest_at(path: Path) -> str:
-    """Of a file's bytes; "": there is none, or it is a folder, a pipe, a device."""
+    """The hash of a file's bytes; "" if there is none, or if it is a folder, a pipe or
+    a device."""
     try:
         with opened(path, EXTERNAL) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

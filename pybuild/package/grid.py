@@ -32,7 +32,7 @@ Page = tuple[Grid | str, ...]
 
 
 def grid(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Grid:
-    """Of texts that may be a stranger's."""
+    """A table of texts that may come from a stranger's file."""
     heads = tuple((escaped(heading), kind) for heading, kind in columns)
     return Grid(escaped(title), heads, tuple(tuple(map(escaped, r)) for r in rows))
 

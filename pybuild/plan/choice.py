@@ -222,7 +222,7 @@ def _finer(
 
 
 def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
-    """Of plans that have hardly more bytes than the smallest."""
+    """The fastest of the plans that have hardly more bytes than the smallest."""
     most = min(plan.arena_bytes for _, plan in tried) * _HARDLY
     able = [one for one in tried if one[1].arena_bytes <= most]
     return min(able, key=lambda one: one[0])[1]
@@ -273,7 +273,8 @@ def _smallest(
     best: Plan,
     made: Callable[[Arrangement, Limits], Plan],
 ) -> Plan:
-    """Of all stages at a fair price, counted row by row, or the plan that there is."""
+    """The smallest plan among all stages within the allowed cost, counted row by row,
+    or the best plan so far."""
     tries: list[tuple[int, int, Arrangement]] = []
     fastest = 0.0
     for cost, found in _smaller(search, search.most, _STEP):

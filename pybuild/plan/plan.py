@@ -84,7 +84,7 @@ class Plan:
 
     @property
     def arena_bytes(self) -> int:
-        """Of the CPU, in all its regions."""
+        """The bytes of the CPU's arena, in all its regions."""
         return sum(region.bytes for region in self.regions if not region.device)
 
     @property

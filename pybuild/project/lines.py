@@ -27,7 +27,8 @@ def key_lines(text: str) -> dict[Path, int]:
 
 
 def line_of(lines: dict[Path, int], path: Path) -> int:
-    """Of the key, or of the nearest that holds it; 1 if none does."""
+    """The line of the key, or of the nearest table that holds it; 1 if there is
+    none."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)

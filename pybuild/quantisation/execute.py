@@ -64,7 +64,7 @@ def execution(graph: Graph, samples: Samples) -> Execution:
 
 
 def like(graph: Graph, other: Execution) -> Execution:
-    """Of a graph that does the same to each sample as another."""
+    """The execution of a graph that treats each sample as another graph does."""
     return Execution(graph, other.chunk, other.together and _rows_alike(graph))
 
 

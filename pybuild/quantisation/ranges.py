@@ -42,7 +42,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Observed:
-    """Of a tensor on the samples.
+    """The observed values of a tensor on the samples.
 
     Shapes  lows, highs [N]: the least and greatest value of each sample; channels [C],
             by the last axis: the root mean square of the samples' greatest magnitudes,
@@ -202,7 +202,8 @@ def _kept(counts: Floats, whole: Range) -> float:
 
 
 def _divergence(counts: Floats, bins: int, steps: int) -> float:
-    """Of what `steps` levels keep of the first `bins` from what was there."""
+    """The divergence between the first `bins` counts and what `steps` levels keep of
+    them."""
     inside = counts[:bins]
     clipped = inside.copy()
     clipped[-1] += counts[bins:].sum()

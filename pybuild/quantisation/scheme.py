@@ -243,7 +243,7 @@ def _ranges(
     alike: Collection[Collection[str]],
     parts: Mapping[str, Region],
 ) -> dict[str, Range]:
-    """Of each tensor that an integer node reads or makes."""
+    """The range of each tensor that an integer node reads or makes."""
     groups, covered = Groups(), dict(ranges)
     for first, *rest in alike:
         for name in rest:

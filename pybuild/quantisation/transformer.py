@@ -136,7 +136,7 @@ def scaled_softmax(graph: Graph) -> Graph:
 def _factor(
     node: Node, graph: Graph, users: Mapping[str, Sequence[Node]]
 ) -> float | None:
-    """Of a mul by one positive number that only a softmax reads."""
+    """The factor of a mul by one positive number that only a softmax reads."""
     known = [n for n in node.inputs if graph.known(n)]
     if node.op != "mul" or len(known) != 1 or clamp_of(node) != NO_CLAMP:
         return None

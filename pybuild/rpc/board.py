@@ -108,7 +108,7 @@ class Board:
 
     @property
     def hz(self) -> float:
-        """Of the board's counter.
+        """The frequency of the board's counter.
 
         Errors  ValueError where it has none
         """

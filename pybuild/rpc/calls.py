@@ -59,8 +59,8 @@ def call(number: Number, *words: int, data: bytes = b"") -> Call:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of a run: the step that failed (-1: none), the tensor that is missing (NONE),
-    ticks.
+    """The outcome of a run: the step that failed (-1: none), the tensor that is missing
+    (NONE), ticks.
     """
 
     failed: int

@@ -251,7 +251,7 @@ class Link:
         return None
 
     def number(self) -> int:
-        """Of the next call.
+        """The number of the next call.
 
         Errors  RemoteError where a session with a key has had all numbers
         """

@@ -56,7 +56,7 @@ class RemoteNet(Named):
 
     @property
     def number(self) -> int:
-        """Of the object on the board.
+        """The number of the object on the board.
 
         Errors  ValueError after close()
         """

@@ -19,7 +19,8 @@ _ANY = "generic"
 
 
 def build_seconds(graph: Graph, target: Targets) -> float:
-    """Of a build with few options: `--optimise` and limits of RAM take longer."""
+    """The estimated seconds of a build with few options: `--optimise` and limits of RAM
+    take longer."""
     known = any(core.name != _ANY for core in table_of(target))
     weights = sum(value.nbytes for value in graph.constants.values())
     seconds = nominal_seconds(len(graph.nodes), weights, known)

@@ -112,7 +112,8 @@ def _work(candidate: Candidate) -> tuple[int, ...]:
 
 
 def _table_bytes(candidate: Candidate) -> int:
-    """Of what a layer's step has of its own: single rows are all described by one."""
+    """The bytes of the table entries that belong to one layer's step; single rows share
+    one entry."""
     accesses = (*candidate.outputs, *candidate.inputs)
     rows = sum(access.rows > 1 for access in accesses)
     return 4 * (len(candidate.args) + len(candidate.constants)) + ROWS_BYTES * rows
@@ -288,8 +289,8 @@ class Weighed:
         }
 
     def bytes(self, works: Iterable[tuple[Node, Candidate]]) -> int:
-        """Of flash, by estimate: code once, and the tables of each layer; a kernel in
-        two steps counts with its first."""
+        """The estimated bytes of flash: code once, and the tables of each layer; a
+        kernel in two steps counts with its first."""
         pieces: dict[str, int] = {}
         tables = 0
         for node, candidate in works:
@@ -304,7 +305,7 @@ class Weighed:
 def narrowed(
     offers: Mapping[str, Sequence[Candidate]], options: Options, optimise: str
 ) -> dict[str, list[Candidate]]:
-    """Of each layer's candidates the one that is chosen."""
+    """The chosen candidate of each layer, in a list of its own."""
     at = chosen(options, optimise)
     return {
         layer: [

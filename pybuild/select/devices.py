@@ -55,7 +55,7 @@ def by_name(target: Targets) -> str | dict[int, str]:
 
 
 def _names(target: Targets) -> list[str]:
-    """Of the devices in their order, as they were given."""
+    """The names of the devices in their order, as they were given."""
     table = target if isinstance(target, Mapping) else {0: target}
     given = (one for _, one in sorted(table.items()))
     return [one.name if isinstance(one, Target) else one for one in given]

@@ -231,7 +231,8 @@ class _Walk:
         return 2 * more * len(dots) / len(sums), starts
 
     def moves(self, dots: list[str]) -> float:
-        """Of sums that begin in a turn, beyond those that registers hold."""
+        """The moves for sums that begin in an iteration, beyond those that registers
+        hold."""
         sums = len({*dots})
         return max(0, sums - self.table.sums) * (len(dots) / sums - 1)
 
@@ -320,7 +321,7 @@ class _Walk:
         return spent + self.add(own), level
 
     def own(self, expr: Expr) -> float:
-        """Of the operation itself."""
+        """The cost of the operation itself."""
         match expr:
             case Binary(op, a, b):
                 return self.operation(op, a, b)

@@ -41,7 +41,8 @@ class Seen:
 
 @functools.lru_cache(_MOST)
 def seen_in(func: Func, target: Target) -> Seen:
-    """Of the first of equal kernels: layers that share it differ in arguments."""
+    """The walk of the first of several equal kernels, which differ only in
+    arguments."""
     return Seen(func)
 
 

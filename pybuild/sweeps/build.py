@@ -84,8 +84,8 @@ def spent() -> float:
 
 
 def as_worker() -> None:
-    """Of a process that builds: Ctrl-C is for the one that started it, and it ends when
-    that has gone, however it went.
+    """Sets up a process that builds: Ctrl-C is left to its parent, and it ends when the
+    parent has gone, for whatever reason.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -221,7 +221,7 @@ def _quality(job: Job, library: Library) -> tuple[float | None, float | None]:
 
 
 def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
-    """Of the build's own kernels on this machine.
+    """The accuracy of the build's own kernels on this machine.
 
     Errors  BuildError for samples without labels, or a model that tells no class
     """

@@ -291,7 +291,7 @@ def labelled(graph: Graph, measure: Mapping[str, Any]) -> Samples:
 
 
 def model_digest(model: Model) -> str:
-    """Of its file, and of the files beside it that it was made of."""
+    """The hash of a model's file, and of the files beside it that it was made from."""
     beside = Path(model.path).with_suffix(".params")
     if model.path.endswith(".json") and beside.is_file():
         return f"{model.digest}{content_of(beside)}"
@@ -299,7 +299,8 @@ def model_digest(model: Model) -> str:
 
 
 def _key(job: Job) -> str:
-    """Of what the job is made of; files by their names and bytes, not their folders."""
+    """The key of a job's content; files count by their names and bytes, not their
+    folders."""
     facts = {n: v for n, v in asdict(job).items() if n not in ("key", "path", "files")}
     named = {path: [Path(path).name, digest] for path, digest in job.files.items()}
     for group in ("load", "quantise", "measure", "board"):

@@ -81,7 +81,7 @@ class Chip:
         return tuple(fact for fact in self.stated if fact not in known)
 
     def microjoules(self, cycles: int) -> float | None:
-        """Of a computation by one core; None: no source has it."""
+        """The energy of a computation by one core; None if no source gives it."""
         return cycles * self.charge * self.volts * 1e-6 if self.charge else None
 
 

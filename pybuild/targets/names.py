@@ -50,7 +50,7 @@ def _cpu(file: Path) -> str:
 
 
 def known_names() -> tuple[str, ...]:
-    """Of kernels, then of cores."""
+    """The names of targets for kernels, then of cores."""
     return tuple(dict.fromkeys((*TARGETS, *CORES, *OTHERS)))
 
 

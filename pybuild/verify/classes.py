@@ -62,7 +62,8 @@ def classes_of(
     outputs: Mapping[str, Sequence[Mapping[str, Array]]],
     labels: Array | None,
 ) -> Classes | None:
-    """Of the outputs of each back end, sample by sample; None for one value alone.
+    """The classes that each back end predicts, sample by sample; None if the output is
+    a single value.
 
     name  of the output that tells the class
     """

@@ -142,7 +142,7 @@ class Judge:
 
 
 def distance(have: Array, want: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Of each element; what is not a number in only one of them is infinitely far."""
+    """The distance of each element; if only one of the two is NaN, it is infinite."""
     a, b = have.astype(np.float64), want.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(invalid="ignore"):

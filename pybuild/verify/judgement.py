@@ -56,8 +56,8 @@ def by_standard(
     inputs: Sequence[Mapping[str, Array]],
     ours: Mapping[str, Sequence[Values]],
 ) -> Judgement | None:
-    """Of each sample what ONNX Runtime gave, its inputs, what the back ends gave; None
-    where the standard's interpreter cannot run the file.
+    """For each sample: the outputs of ONNX Runtime, its inputs, and the outputs of the
+    back ends; None if the standard's interpreter cannot run the file.
     """
     names = list(theirs[0])
     try:

@@ -56,7 +56,7 @@ def test_how_each_is_simulated() -> None:
     assert [kinds.count(k) for k in ("simulated", "core-simulated", "facts only")] == [
         11, 19, 3,
     ]  # fmt: skip
-    with pytest.raises(BuildError, match="pybuild drives no simulator of its esp32"):
+    with pytest.raises(BuildError, match="no simulator is supported for its esp32"):
         open_device("esp32-devkitc")
     with pytest.raises(BuildError) as told:
         connect("unicorn:pico")

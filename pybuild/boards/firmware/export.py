@@ -83,7 +83,8 @@ endian = 'little'
 
 
 def _second_part(board: Board, toolchain: Toolchain) -> str:
-    """Of the properties: what else a project needs for the second core."""
+    """The part of the cross file's properties that a project needs for the second
+    core."""
     if board.second is None:
         return ""
     names = [f"@DIRNAME@/{name}" for name in sorted(second_group(board).files)]

@@ -57,7 +57,7 @@ class KernelBound:
 
 
 def kernel_bounds(elf: Elf, arch: str, trace: Trace) -> tuple[KernelBound, ...]:
-    """Of each function in the section of kernels that was run."""
+    """The bound of each function in the section of kernels that was run."""
     inside, runtime = (_section(elf, name) for name in (".kernels", ".runtime"))
     names = {s.address: s.name for s in reversed(elf.symbols) if s.code}
     found = []
@@ -97,7 +97,7 @@ def _section(elf: Elf, name: str) -> range:
 
 
 def _functions(elf: Elf, inside: range) -> list[Symbol]:
-    """Of several names of one address the first."""
+    """The functions in a range of addresses; if several names share one, the first."""
     kept: dict[int, Symbol] = {}
     for symbol in elf.symbols:
         if symbol.code and symbol.size and symbol.address in inside:

@@ -76,7 +76,7 @@ class Costs:
 
     @property
     def bytes(self) -> int:
-        """Of the code."""
+        """The size of the code in bytes."""
         return 2 * len(self.of)
 
 

@@ -63,7 +63,8 @@ STAND_INS = {
 
 
 def qemu_system(board: Board) -> str:
-    """Of a machine that is this board, or has its core; "": there is none."""
+    """The QEMU system that has this board, or a machine with its core; "": there is
+    none."""
     other = STAND_INS.get(board.core.name)
     return board.system or (other.system if other else "")
 

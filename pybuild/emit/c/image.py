@@ -50,7 +50,7 @@ class ImageTables:
 
     @property
     def arena_bytes(self) -> int:
-        """Of all regions."""
+        """The bytes of all regions."""
         return sum(piece.together.bytes for piece in self.pieces)
 
     @property

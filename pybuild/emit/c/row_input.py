@@ -45,7 +45,7 @@ int {name}_rows_left(const struct {name} *m, uint32_t input);
 
 
 def run_body(tables: Tables) -> list[str]:
-    """Of NAME_run: where inputs are pushed, the last row has done it."""
+    """The body of NAME_run; if inputs are pushed, the last row has already run it."""
     name = tables.name
     if tables.pushes:
         return [f"    return crt_graph_pushed({name}_graph(m));"]

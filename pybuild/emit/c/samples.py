@@ -12,7 +12,7 @@ def _row(tables: Tables) -> tuple[int, TensorRow]:
 
 
 def sample_member(tables: Tables) -> str:
-    """Of struct NAME: how many samples wait for the next run."""
+    """The member of struct NAME that says how many samples wait for the next run."""
     return "\n    uint32_t pushed;" * tables.sampled
 
 

@@ -21,7 +21,7 @@ def state_macro(tables: Tables) -> list[str]:
 
 
 def _warm(tables: Tables) -> list[str]:
-    """Of a stream: when its results count."""
+    """The macro that says from which run on the results of a stream count."""
     if not tables.warm_runs:
         return []
     return [

@@ -68,7 +68,7 @@ def c_type(kind: Type) -> str:
 
 
 def _name(kind: Type) -> str:
-    """Of a type, in the names of functions."""
+    """The name of a type in names of functions."""
     assert not isinstance(kind, PointerType)
     if isinstance(kind, VectorType):
         return f"{kind.elem.value}x{kind.lanes}"
@@ -254,7 +254,8 @@ def _wrapped(line: str, depth: int) -> list[str]:
 
 
 def _head(head: str) -> list[str]:
-    """Of a function; behind the bracket where the first parameter has no room."""
+    """The head of a function, broken after the bracket if the first parameter does not
+    fit."""
     name, rest = head.split("(", 1)
     if len(head) <= WIDTH or len(f"{name}({rest.split(',')[0]},") <= WIDTH:
         return _wrapped(head, 1)

@@ -322,7 +322,7 @@ def places_of(body: Sequence[Stmt]) -> tuple[dict[int, Place], dict[Var, int]]:
 def moves(
     places: Mapping[int, Place], behind: Mapping[Var, int]
 ) -> dict[int, tuple[int, int]]:
-    """Of each load its offset in bytes, and how far it moves its pointer then."""
+    """For each load: its offset in bytes, and how far it then moves its pointer."""
     found: dict[int, tuple[int, int]] = {}
     loads: dict[Var, list[tuple[int, int]]] = {}
     for number, place in places.items():

@@ -91,7 +91,8 @@ def is_short(loop: For, known: Mapping[str, Expr]) -> bool:
 
 
 def _lanes(loop: For) -> int:
-    """Of a vector of the smallest elements that the loop reads or writes."""
+    """The number of lanes in a vector of the smallest elements that the loop reads or
+    writes."""
     pointers = [s.pointer for s in statements(loop.body) if isinstance(s, Store)]
     for stmt in statements(loop.body):
         for expr in (part for one in operands(stmt) for part in walked(one)):

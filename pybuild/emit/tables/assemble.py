@@ -335,7 +335,8 @@ class _Maker:
         return Operand(place.at, buffer, self._rows(rows), comment)
 
     def _dtype(self, access: RowAccess) -> DType:
-        """Of a tensor; what a kernel sums up between two steps is int32 or float."""
+        """The type of a tensor; sums that a kernel keeps between two steps are int32 or
+        float."""
         tensor = self.plan.graph.tensors.get(access.tensor)
         return tensor.dtype if tensor else DType.INT32
 
@@ -363,7 +364,8 @@ class _Maker:
 
 
 def _once(comments: Sequence[str]) -> str:
-    """Of an array that several layers have: the first, and whose it is too."""
+    """The comment of an array that several layers share: the first layer, then the
+    others."""
     first, *more = dict.fromkeys(comments)
     others = few(comment.split(",")[0] for comment in more)
     return f"{first}\nand {others}" if more else first

@@ -241,7 +241,7 @@ class Tables:
 
     @property
     def arena_bytes(self) -> int:
-        """Of the CPU, in all its regions."""
+        """The bytes of the CPU's arena, in all its regions."""
         return sum(row.bytes for row in self.regions if not row.device)
 
     @property
@@ -256,7 +256,7 @@ class Tables:
 
     @property
     def state_bytes(self) -> int:
-        """Of what is saved; 0: there is no state."""
+        """The bytes of the saved state; 0: there is none."""
         return SUM_BYTES + sum(row.bytes for row in self.kept) if self.kept else 0
 
     @property
@@ -313,7 +313,7 @@ class Tables:
 
     @property
     def stage_bytes(self) -> int:
-        """Of that, for the stages and what their steps wait for."""
+        """The part of these bytes that is for stages and the links of their steps."""
         stages = 0 if self.plain_stages else len(self.stages)
         return STAGE_BYTES * stages + LINK_BYTES * len(self.links)
 

@@ -127,7 +127,7 @@ def load(
 
 
 def _signatures(model: FlatModel) -> tuple[str, ...]:
-    """Of a file with several, the one that is read first."""
+    """The names of the file's signatures, beginning with the one that is read."""
     found = sorted(model.signatures.items(), key=lambda one: one[1] != model.number)
     return tuple(name for name, _ in found)
 

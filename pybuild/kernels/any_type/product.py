@@ -227,7 +227,8 @@ class Product(ABC):
 
     @abstractmethod
     def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
-        """Of each row by each column of a block; `w` moves on to the next."""
+        """The sums of each row by each column of a block; moves `w` on to the next
+        block."""
 
     def zeros(self) -> list[Var]:
         """Sums of a block."""

@@ -36,7 +36,7 @@ HEADER = "crt/rounds.h"
 
 
 def _lanes(meaning: Callable[..., Expr], *vectors: Var) -> Expr:
-    """Of each lane what `meaning` makes of the vectors' lanes."""
+    """A vector whose lanes are `meaning` of the vectors' lanes."""
     return Lanes(tuple(meaning(*(Lane(v, i) for v in vectors)) for i in range(4)))
 
 

@@ -245,7 +245,7 @@ class _Writer:
                     k.assign(y, offset(y, step))
 
     def _sums(self, w: Var, inner: dict[str, Var]) -> list[list[tuple[Var, Var]]]:
-        """Of two pairs of channels, of two pixels: 256 * a + b, and b."""
+        """The sums of two pairs of channels for two pixels: 256 * a + b, and b."""
         k = self.k
         sums = [
             [(k.let("both", 0), k.let("low", 0)) for _ in range(2)] for _ in range(2)

@@ -89,7 +89,7 @@ class Layer:
 
     @property
     def words(self) -> int:
-        """Of weights of a channel."""
+        """The number of weight words of a channel."""
         return len(self.order) // _LANES
 
     @property
@@ -98,7 +98,7 @@ class Layer:
 
     @property
     def blocks(self) -> int:
-        """Of channels that are summed together, of a group."""
+        """The number of blocks of channels that are summed together, in a group."""
         return -(-self.group_outputs // self.channels)
 
     @property

@@ -37,7 +37,7 @@ class Layer:
 
     @property
     def words(self) -> int:
-        """Of weights of an output."""
+        """The number of weight words of an output."""
         return -(-self.taps // 4)
 
     @property

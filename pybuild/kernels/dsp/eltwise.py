@@ -126,7 +126,7 @@ def of_terms(
 
 
 def each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:
-    """Of four elements."""
+    """The values of four elements."""
     if given.pointer is None:
         assert given.term is not None
         return [given.term] * 4

@@ -58,12 +58,12 @@ class Layer:
 
     @property
     def blocks(self) -> int:
-        """Of pixels that are summed together, in an image."""
+        """The number of blocks of pixels that are summed together, in an image."""
         return self.image.out_height * -(-self.window.out_width // self.pixels)
 
     @property
     def elem(self) -> DType:
-        """Of inputs and outputs."""
+        """The element type of inputs and outputs."""
         return DType.INT16 if isinstance(self.epilogue, End16) else DType.INT8
 
     @property
@@ -76,8 +76,8 @@ class Layer:
 
     @property
     def skips_rows(self) -> bool:
-        """Of a window that leaves the image above or below the rows inside are summed:
-        there is a loop over them, and no padding is held."""
+        """Windows that reach above or below the image sum only the rows inside it:
+        there is a loop over these rows, and no padding is stored."""
         beside = self.whole and self.image.padded(self.window.rows)
         met = min(self.image.inside(self.window.rows)) > 0
         return beside and met and self.taps > UNROLLED
@@ -183,8 +183,8 @@ class Layer:
 
     @property
     def pixels(self) -> int:
-        """Of a row that are summed together, of two channels: they share weights, and
-        some share values."""
+        """The number of pixels of a row that are summed together, for two channels:
+        they share weights and some values."""
         w = self.window
         able = [n for n in (2, 3) if self._registers(n) <= _REGISTERS]
         return min(max(able, default=1), w.out_width)

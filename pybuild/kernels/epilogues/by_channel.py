@@ -96,7 +96,8 @@ def exact_of(epilogue: AnyEpilogue) -> Exact | None:
 
 
 def exact_share(epilogue: AnyEpilogue) -> float:
-    """Of channels that end by the rule itself, beside others."""
+    """The share of channels whose epilogue is the rule itself, in a layer with
+    others."""
     if isinstance(epilogue, Exact | End16):
         return 0.0
     marks = epilogue.uppers if isinstance(epilogue, Split) else epilogue.multipliers

@@ -79,8 +79,8 @@ class End16:
 
     @property
     def factors(self) -> tuple[Ints, Ints]:
-        """Of a short form: each channel's factor of 15 bits, and the bits to the right
-        of what a product has above 16."""
+        """The factors of a short form: each channel's 15-bit factor, and how many of a
+        product's bits above 16 are shifted out."""
         words = self.rows[:, 0]
         if self.form == "high":
             spare = np.maximum(_bits(words) - _BITS, 0)

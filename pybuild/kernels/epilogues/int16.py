@@ -118,7 +118,7 @@ class Finish16:
 
     @property
     def rounds(self) -> str:
-        """Of `words`, how a sum is rounded."""
+        """The words that say how a sum is rounded."""
         form = "the high half of one 64-bit product, rounded"
         if self.shifts:
             form = "one 64-bit product, rounded once"

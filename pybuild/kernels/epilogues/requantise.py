@@ -149,7 +149,7 @@ class Requant:
 
     @property
     def rounds(self) -> str:
-        """Of `words`, how a sum is rounded."""
+        """The words that say how a sum is rounded."""
         return _WORDS[self.rounding]
 
 

@@ -88,7 +88,8 @@ class Layer:
 
     @property
     def pairs(self) -> int:
-        """Of output channels of a group; the last two may be in two of them."""
+        """The number of pairs of output channels of a group; the last two channels may
+        be in two pairs."""
         return (self.outputs + 1) // 2
 
     @property

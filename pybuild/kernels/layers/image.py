@@ -17,7 +17,7 @@ class Image:
     top: int
 
     def inside(self, window: int) -> list[int]:
-        """Of each output row, how many rows of its window lie in the image."""
+        """For each output row, how many rows of its window lie in the image."""
         above = [self.top - oy * self.stride_h for oy in range(self.out_height)]
         return [min(a + self.height, window) - max(a, 0) for a in above]
 

@@ -211,7 +211,7 @@ def log(dtype: DType) -> Intrin:
 
 @functools.cache
 def usual_log(dtype: DType) -> Intrin:
-    """Of 1 or more; of infinity, and of what is not a number, anything."""
+    """The logarithm of numbers from 1; for infinity and NaN the result is undefined."""
     r = real(dtype)
     lets, value = _log_of(r, r.var("x"))
     return made(r, "usual_log", lets, value)

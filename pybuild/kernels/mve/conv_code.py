@@ -262,7 +262,7 @@ class _Writer(Patches):
         given: dict[str, Var],
         w: Var,
     ) -> list[list[Var]]:
-        """Of each pixel those of all channels of a block."""
+        """The sums of all channels of a block, for each pixel."""
         k, layer = self.k, self.layer
         sums = [
             [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]

@@ -80,7 +80,7 @@ class Layer:
 
     @property
     def pixels(self) -> int:
-        """Of a row, done together."""
+        """The number of pixels of a row that are computed together."""
         return 3 if self.threes else min(2, self.window.out_width)
 
     @property

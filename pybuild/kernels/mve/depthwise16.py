@@ -55,7 +55,7 @@ class Layer:
 
     @property
     def columns(self) -> int:
-        """Of a row, padding included."""
+        """The number of columns of a row, padding included."""
         return self.window.left + self.window.width + self.window.right
 
     @property

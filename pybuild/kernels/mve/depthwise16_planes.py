@@ -51,7 +51,7 @@ class Planes:
 
     @property
     def weight_bytes(self) -> int:
-        """Of a channel."""
+        """The bytes of a channel's weights."""
         return VECTOR * self.steps + self.singles
 
     @property

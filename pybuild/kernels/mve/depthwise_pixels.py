@@ -177,7 +177,7 @@ class PixelSums:
             k.store(to, 0, lane(packed), wide=True)
 
     def _ended(self, c: int, where: tuple[Expr, Var, list[Var]], ends: Var) -> Expr:
-        """Of one of four channels, a pixel in each lane."""
+        """The results of one of four channels, a pixel in each lane."""
         x, w, offsets = where
         if self.layer.steps > 1:
             sums = self._long_sums(c, x, w, offsets)
@@ -196,7 +196,7 @@ class PixelSums:
     def _short_sums(
         self, x: Expr, weights: list[Var], offsets: list[Var]
     ) -> list[Expr]:
-        """Of windows of one vector."""
+        """The sums of windows of one vector."""
         k, sums = self.k, list[Expr]()
         for four in offsets:
             values = k.let("values", gathered(self.layer, x, four))
@@ -205,7 +205,7 @@ class PixelSums:
         return sums
 
     def _long_sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> list[Expr]:
-        """Of windows of several vectors."""
+        """The sums of windows of several vectors."""
         k, layer = self.k, self.layer
         step = self.given["channels"] * layer.window.stride_w
         sums: list[Expr] = [const(0)] * self.count

@@ -74,7 +74,7 @@ def _by_channel(epilogue: Epilogue, bias: Array, order: Array) -> Packed:
 
 
 def size_of(epilogue: Epilogue) -> int:
-    """Of the table for each four channels."""
+    """The number of table words for each four channels."""
     if isinstance(epilogue, Exact):
         return epilogue.size
     return 8 if epilogue.joint is None else 4

@@ -174,7 +174,7 @@ def _added_in_pairs(name: str, x: Tensor) -> tuple[Func, tuple[int, ...]]:
 
 
 def _cost_in_pairs(x: Tensor) -> int:
-    """Of all rows and the end."""
+    """The estimated instructions of all rows and the epilogue."""
     _, height, width, channels = x.shape
     return channels * (height * (6 * width + 22) // _LANES + 14)
 

@@ -54,7 +54,7 @@ def _u64(value: Expr | int) -> Expr:
 
 
 def _least(a: Expr, b: Expr) -> Expr:
-    """Of unsigned numbers."""
+    """The lesser of two unsigned numbers."""
     return select(a < b, a, b)
 
 

@@ -87,7 +87,7 @@ class Layer:
 
     @property
     def elem(self) -> DType:
-        """Of inputs and outputs."""
+        """The element type of inputs and outputs."""
         return DType.INT16 if isinstance(self.epilogue, End16) else DType.INT8
 
     @property
@@ -116,7 +116,8 @@ class Layer:
 
     @property
     def blocks(self) -> int:
-        """Of output channels that are summed together, of a group."""
+        """The number of blocks of output channels that are summed together, in a
+        group."""
         return -(-self.group_outputs // self.channels)
 
     @property
@@ -141,7 +142,8 @@ class Layer:
 
     @property
     def turns(self) -> int:
-        """Of all taps; of an image those of a row, or of a column."""
+        """The number of iterations for all taps; for an image, for those of a row or of
+        a column."""
         if self.image is None:
             return self.lanes // self.unrolled
         taps = self.window.channels if self.skips_columns else self.window.run

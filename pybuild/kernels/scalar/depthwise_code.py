@@ -57,12 +57,12 @@ class Layer:
 
     @property
     def elem(self) -> DType:
-        """Of inputs and outputs."""
+        """The element type of inputs and outputs."""
         return DType.INT16 if isinstance(self.epilogue, End16) else INT8
 
     @property
     def line_elem(self) -> DType:
-        """Of what is copied."""
+        """The element type of copied rows."""
         if self.elem is INT8:
             return UINT8 if self.unsigned else INT8
         return INT32 if self.unsigned else self.elem

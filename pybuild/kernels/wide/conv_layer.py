@@ -39,7 +39,8 @@ class Layer:
 
     @property
     def pixels(self) -> int:
-        """Of a row, done together: as few as possible are computed twice."""
+        """The number of pixels of a row that are computed together: chosen so that few
+        are computed twice."""
         width = self.window.out_width
         most = min(_PIXELS[self.blocks], width)
         return min(range(most, most * 2 // 3, -1), key=lambda n: -(-width // n) * n)
@@ -56,7 +57,7 @@ class Layer:
 
     @property
     def runs(self) -> int:
-        """Of a window."""
+        """The number of runs of contiguous taps in a window."""
         return self.window.taps // self.window.run
 
     @property
@@ -83,7 +84,7 @@ class Layer:
 
     @property
     def row_bytes(self) -> int:
-        """Of a copy of a row; the last vector may read behind it."""
+        """The bytes of a copy of a row; the last vector may read behind it."""
         w = self.window
         columns = w.columns if self.whole_rows else self.pixels
         return columns * w.channels + -w.run % TAPS

@@ -117,7 +117,7 @@ def _turned(x: Ints, inverse: bool) -> Ints:
 
 
 def _transformed(x: Ints, tables: FftTables, fixed: _Fixed, inverse: bool) -> Ints:
-    """Of complex numbers [rows, N, 2]."""
+    """The Fourier transform of complex numbers [rows, N, 2]."""
     pairs = x.shape[1]
     x = x[:, tables.order]
     for radix, between in tables.stages:

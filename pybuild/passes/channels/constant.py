@@ -56,7 +56,8 @@ def drop_constant_channels(graph: Graph) -> Graph:
 
 
 def _alike(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Ints]:
-    """Of each tensor: a number for each channel, the same where they go together."""
+    """A number for each channel of each tensor; channels that belong together have the
+    same number."""
     begins: dict[str, int] = {}
     count = 0
     names = [*graph.inputs, *(n for node in graph.nodes for n in node.outputs)]
@@ -94,7 +95,7 @@ def _joined(count: int, pairs: list[tuple[Ints, Ints]]) -> Ints:
 def _chosen(
     graph: Graph, ranges: Mapping[str, Range], alike: Mapping[str, Ints]
 ) -> tuple[Flags, Flags]:
-    """Of each number of channels: whether it is needed, and whether it stays."""
+    """For each number of channels: whether it is needed, and whether it stays."""
     computed = {n: ids for n, ids in alike.items() if n not in graph.constants}
     plain = np.ones(1 + max(int(ids.max(initial=0)) for ids in alike.values()), bool)
     for name, ids in computed.items():
@@ -116,7 +117,7 @@ def _chosen(
 
 
 def _wanted(node: Node, graph: Graph, ranges: Mapping[str, Range]) -> Flags:
-    """Of a layer with weights: which outputs cannot do without which inputs.
+    """For a layer with weights: which outputs need which inputs.
 
     Shapes  [outputs, inputs]
     """

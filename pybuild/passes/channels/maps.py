@@ -50,7 +50,8 @@ def mixes(node: Node, graph: Graph) -> bool:
 
 
 def followed(node: Node, graph: Graph) -> tuple[Ints, ...]:
-    """Of each input: the channel that each output channel follows, or ABSENT.
+    """For each input: the channel that each output channel follows, or ABSENT. () if
+    its channels are not channels of the inputs, or if none can be removed.
 
     (): its channels are not channels of the inputs, or it cannot lose any.
     """

@@ -111,9 +111,9 @@ def _is_right(graph: Graph, line: Line, rounding: str) -> bool:
 
 
 def _slopes(line: Line, y: Tensor) -> tuple[Floats, Floats] | None:
-    """Of each channel what a step of the input adds, and what its zero point gives, in
-    steps of the output: by the two farthest inputs that are not held by the ends.
-    None: it is not a line."""
+    """For each channel: what a step of the input adds, and what its zero point gives,
+    in steps of the output; from the two farthest inputs that do not saturate. None: it
+    is not a line."""
     inside = (line.whole > line.whole.min()) & (line.whole < line.whole.max())
     channels = np.arange(line.whole.shape[1])
     first, last = inside.argmax(0), 255 - inside[::-1].argmax(0)

@@ -100,7 +100,7 @@ class _First:
         raise NoLoop()
 
     def _sources(self, number: int) -> list[Source]:
-        """Of a sum's two operands."""
+        """The sources of a sum's two operands."""
         found = [s for s in self.loop.roles[number].reads if s is not None]
         if len(found) != 2:
             raise NoLoop()

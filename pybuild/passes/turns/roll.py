@@ -26,7 +26,8 @@ def roll(graph: Graph) -> Graph:
 
 
 def alike(graph: Graph) -> tuple[tuple[str, ...], ...]:
-    """Of each loop that is written out, what its turns have in one place: tensors."""
+    """For each unrolled loop: groups of the tensors that its iterations have in the
+    same place."""
     found: list[tuple[str, ...]] = []
     while (loop := find(graph)) is not None:
         loop = with_first(Facts(graph), loop)

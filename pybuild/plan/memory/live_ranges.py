@@ -126,7 +126,7 @@ def _beyond(graph: Graph, views: Views, spent: Collection[str]) -> Beyond:
 def alive_by_step(
     graph: Graph, views: Views, found: Arrangement, beyond: Beyond
 ) -> tuple[list[int], Mapping[str, Sequence[Piece]]]:
-    """Of a single stage: the bytes of its blocks that are alive at the worst band of
+    """For a single stage: the bytes of its blocks that are alive at the worst band of
     each step, and their pieces."""
     lives = _Lives(graph, views, found, beyond)
     (clock,) = lives.clocks
@@ -165,7 +165,7 @@ class Clock:
 
 
 def clocks(found: Arrangement) -> list[Clock]:
-    """Of each stage in turn, from 1 on: 0 is before the run."""
+    """The clock of each stage in turn, from 1 on: 0 is before the run."""
     made: list[Clock] = []
     alone = (Stage(i, i + 1) for i in range(len(found.steps)))
     for stage in found.stages or alone:
@@ -234,7 +234,7 @@ class _Lives:
         return _joined(parts)
 
     def scratch(self) -> Iterator[tuple[Block, list[Piece]]]:
-        """Of each layer, by itself."""
+        """The scratch block of each layer, with its pieces."""
         sizes: dict[str, tuple[int, int, int]] = {}
         for number, clock in enumerate(self.clocks):
             for step, (node, candidate) in enumerate(clock.works):
@@ -274,8 +274,8 @@ class _Lives:
     # ---- tensors -------------------------------------------------------------------
 
     def _whole(self, root: str, block: Block) -> Iterator[Piece]:
-        """Of a group that is not in a ring: from when rows are written until they are
-        last read."""
+        """The pieces of a group that is not in a ring: from when rows are written until
+        they are last read."""
         size = self.graph.tensor(root).bytes
         uses = self.uses.get(root, {})
         if not uses:
@@ -352,7 +352,7 @@ class _Lives:
 
 
 def _marks(when: Array, size: int, worst: np.ufunc) -> Marks:
-    """Of rows, a few together where there are many."""
+    """The marks of rows; if there are many rows, a few share one mark."""
     rows = len(when)
     starts = np.arange(0, rows, -(-rows // _MOST_PIECES))
     ends = (int(row) * (size // rows) for row in (*starts[1:], rows))

@@ -137,7 +137,7 @@ class _Search:
 
 
 def _nearest(spans: Sequence[Span], low: int, high: int) -> list[int]:
-    """Of the spans, those from which least sticks out below `low` or above `high`."""
+    """The spans from which least sticks out below `low` or above `high`."""
     least, found = _FAR, list[int]()
     for first, last in spans:
         for wish in (low, high):

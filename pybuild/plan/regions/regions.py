@@ -75,7 +75,7 @@ class Wishes:
 
 
 def region_name(device: int) -> str:
-    """Of a device that was given no regions."""
+    """The name of the region of a device that was given no regions."""
     return f"device_{device}" if device else ARENA_NAME
 
 

@@ -79,8 +79,8 @@ def least_ram(
 def _path(
     nodes: Nodes, views: Views
 ) -> tuple[list[tuple[int, int]], dict[int, RowAccess]]:
-    """Of each node (bytes on the heaviest path to it, the node before or -1), and how
-    it reads that one's rows."""
+    """For each node: (bytes on the heaviest path to it, the node before or -1), and how
+    it reads that node's rows."""
     makers: dict[str, tuple[int, RowAccess]] = {}
     best: list[tuple[int, int]] = []
     readers: dict[int, RowAccess] = {}

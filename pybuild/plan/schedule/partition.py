@@ -244,7 +244,8 @@ class Cuts:
 
     @functools.cached_property
     def fastest(self) -> list[array[float]]:
-        """Of each stage from two nodes on: instructions of the fastest kernels."""
+        """For each stage of two or more nodes: the instructions of the fastest
+        kernels."""
         found = []
         for i, row in enumerate(self.bases):
             made = array("d", [NEVER])
@@ -257,8 +258,8 @@ class Cuts:
 
     @functools.cached_property
     def roomy(self) -> list[array[int]]:
-        """Of each stage bytes that are enough for the fastest kernels; of one node
-        without their scratch."""
+        """For each stage: bytes that are enough for the fastest kernels; for one node,
+        without scratch."""
         found = []
         for row, scratch in zip(self.bases, self.scratch, strict=True):
             made = array("q", map(add, row, scratch))
@@ -268,7 +269,8 @@ class Cuts:
 
     @functools.cached_property
     def tight(self) -> list[array[int]]:
-        """Of each stage bytes that are enough for kernels of the least scratch."""
+        """For each stage: bytes that are enough for the kernels with the least
+        scratch."""
         least = [options[-1].scratch if options else 0 for options in self.joined]
         found = []
         for i, row in enumerate(self.bases):

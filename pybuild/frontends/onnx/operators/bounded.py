@@ -38,8 +38,8 @@ def room_for(flow: Flow, most: int, also: str = "") -> int:
 
 
 def places_of(flow: Flow, mask: str, room: int) -> tuple[str, str]:
-    """Of what is true in a row: places int32[room], -1 after the last; int64[1], how
-    many there are.
+    """The indices of true elements in a row: int32[room], filled with -1; and int64[1],
+    their number.
     """
     made = flow.emit("places", [mask], {"count": room})
     count = flow.cast(flow.slice(made, 0, 0, 1), DType.INT64)

@@ -49,7 +49,8 @@ class Wide(Flow):
         return made
 
     def reduce(self, fn: str, x: str, axes: Axes, keep: bool = True) -> str:
-        """Of an input as it is: the sum is float32 all the same."""
+        """Reduces an input without widening it first: the sum is float32 all the
+        same."""
         return super().reduce(fn, self._narrow.get(x, x) if axes else x, axes, keep)
 
     def give(self, name: str, index: int = 0) -> None:

@@ -170,7 +170,7 @@ def _window_places(
     outs: Sequence[int],
     pads: Pads,
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Of every tap of every window the place in one plane."""
+    """The index in one plane of every tap of every window."""
     strides, dilations, _ = window(flow, shape[2:], kernel)
     rank = len(outs)
     grids = np.indices((*outs, *kernel))

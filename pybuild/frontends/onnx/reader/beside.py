@@ -28,7 +28,7 @@ class Beside:
         self.files: dict[str, Path] = {}
 
     def digest(self, data: bytes) -> str:
-        """Of a model and of the files beside it."""
+        """The hash of a model and of the files beside it."""
         whole = hashlib.sha256(data)
         for name in sorted(self.files):
             with opened(self.files[name], EXTERNAL) as file:

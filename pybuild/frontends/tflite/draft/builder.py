@@ -66,7 +66,7 @@ class Builder:
 
     @classmethod
     def within(cls, outer: Builder, graph: FlatModel) -> Builder:
-        """Of a subgraph: adds to the same graph, under names of its own."""
+        """A builder for a subgraph that adds to the same graph, with its own names."""
         inside = cls(outer.source, "", replace(graph, inputs=(), outputs=()))
         inside.names = [outer.fresh(name) for name in inside.names]
         inside.model = replace(graph, subgraphs=outer.model.subgraphs)

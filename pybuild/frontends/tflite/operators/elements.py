@@ -158,7 +158,8 @@ def add_n(call: Call) -> None:
 
 
 def arithmetic(fn: str, layer: Handler) -> Handler:
-    """Of int32 and int64 in plain integers that wrap, else the layer's own."""
+    """A handler that computes int32 and int64 in plain integers that wrap, other types
+    by the layer's own rule."""
 
     def handler(call: Call) -> None:
         if Flow(call).arg(0).dtype in _WHOLE:

@@ -50,7 +50,7 @@ def truth(w: Writer, call: Call, kind: str, *inputs: str) -> None:
 
 
 def logical(kind: str) -> Handler:
-    """Of what is not 0."""
+    """A handler that treats every value other than 0 as true."""
 
     def handler(w: Writer, call: Call) -> None:
         names = [n for n in ("self", "other") if n in call.args]
@@ -85,7 +85,7 @@ def _width(name: str) -> int:
 
 
 def bits(kind: str) -> Handler:
-    """Of booleans, or of each bit of integers."""
+    """A handler for booleans, or for each bit of integers."""
 
     def handler(w: Writer, call: Call) -> None:
         made = w.kind(call.outputs[0])

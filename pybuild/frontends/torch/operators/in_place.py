@@ -165,7 +165,8 @@ def turned_axes(call: Call) -> tuple[int, int]:
 
 
 def fill(number: float | None) -> Handler:
-    """Of the tensor's shape, one value: given, or a number or tensor of the call."""
+    """A handler that fills the tensor's shape with one value: given, or a number or
+    tensor of the call."""
 
     def handler(w: Writer, call: Call) -> None:
         x = call.tensor("self")

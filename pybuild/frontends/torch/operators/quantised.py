@@ -14,7 +14,7 @@ _TYPES = ("int8", "uint8", "int16", "uint16", "int32")
 
 
 def _numbers(w: Writer, call: Call, *names: str) -> Array | None:
-    """Of a scale or zero point: a number of the node, or a known tensor."""
+    """The values of a scale or zero point: a number of the node, or a known tensor."""
     for name in names:
         value = call.get(name)
         if isinstance(value, Ref):
