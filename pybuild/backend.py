@@ -103,7 +103,7 @@ class Rep(BackendRep):
 
 
 def given(names: Sequence[str], inputs: Any) -> dict[str, Any]:
-    """What run() is given, by name."""
+    """The arguments of run(), by name."""
     if isinstance(inputs, Mapping):
         return dict(inputs)
     single = isinstance(inputs, np.ndarray)

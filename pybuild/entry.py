@@ -1,4 +1,4 @@
-"""What can be handed to pybuild: files, text, graphs; each becomes a Model."""
+"""The ways to pass a model to pybuild: files, text, graphs; each becomes a Model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong for a user, each with a place, a reason and a hint.
+"""The errors that a user can cause, each with a place, a reason and a hint.
 
 Knows nothing of graphs or files: a place is just text. Names that a converter has fused
 of several are told short, for a message is read; `problems` have them whole.
@@ -18,7 +18,7 @@ _FUSED = re.compile(r"'([^'\s]*;[^'\s]*)'")
 
 
 class Lines(str):
-    """What a compiler says, which stays several lines in a message."""
+    """The output of a compiler, which stays several lines in a message."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class BuildError(Exception):
         return error
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What another process raises holds every finding, too; not `rest`."""
+        """Pickles every finding, so that errors can come from another process; not
+        `rest`."""
         fields = {k: v for k, v in self.__dict__.items() if k != "rest"}
         return _again, (type(self), self.problems, fields)
 
@@ -97,7 +98,7 @@ class ValuesNeeded(BuildError):
 
 
 class UsageError(BuildError):
-    """What the user wrote is wrong, though no option is named."""
+    """An error in what the user wrote, though no option is named."""
 
     @property
     def exit_code(self) -> int:
@@ -113,8 +114,8 @@ class LimitError(BuildError):
 
 
 class BuildWarning(UserWarning):
-    """What is done as asked and may not be what was meant. The command line prints it
-    on stderr.
+    """A warning: something was done as asked, but may not be what was meant. The
+    command line prints it on stderr.
     """
 
 

@@ -145,7 +145,7 @@ class Image(Packaged):
 
     @functools.cached_property
     def report(self) -> ImageReport:
-        """What the image costs, and each model alone."""
+        """The cost of the image, and of each model alone."""
         reports = tuple(member.report for member in self.members.values())
         made = {**provenance_of(None, self.options), **plain(keywords(self.how))}
         return replace(image_report(self.tables, self.pool, reports), provenance=made)

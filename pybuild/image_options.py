@@ -1,4 +1,4 @@
-"""What options mean for several models at once, and which they cannot have."""
+"""The options for several models at once, and those that do not apply to them."""
 
 from __future__ import annotations
 

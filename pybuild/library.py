@@ -95,7 +95,7 @@ class Library(Factory, Packaged, Advised):
     def sample_facts(
         self, data: Any, labels: Any = None, progress: Progress = silent
     ) -> SampleFacts | None:
-        """What the page says of samples; None without any."""
+        """The page's facts about samples; None without samples."""
         from pybuild.verify.own_samples import file_and_reference, given_samples
 
         own = given_samples(self, data, labels)
@@ -154,7 +154,7 @@ class Library(Factory, Packaged, Advised):
 
     @functools.cached_property
     def report(self) -> Report:
-        """What the build costs and what its results are equal to."""
+        """The cost of the build, and the reference that its results equal."""
         made = made_report(
             self.model, self.plan, self.tables, self.rounding, self.options,
             self.kernels, self.image,
@@ -186,7 +186,7 @@ class Library(Factory, Packaged, Advised):
         return least + self.tables.instance_bytes
 
     def ram_curve(self) -> tuple[Point, ...]:
-        """What else it could cost: plans from the smallest to the fastest.
+        """The alternative plans, from the smallest to the fastest.
 
         Errors  BuildError for pushed inputs: they leave no choice
         """
@@ -219,7 +219,7 @@ class Library(Factory, Packaged, Advised):
         return min(plan.arena_bytes, self._curve[0][0])
 
     def _search(self) -> Search:
-        """What rows leave to choose from, of inputs that are held."""
+        """The search space by rows, for inputs that are held whole."""
         kernels = offers(self.plan.graph, self.targets, self.options.optimise)
         return search_of(self.plan, kernels, self.options.input)
 

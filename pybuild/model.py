@@ -325,7 +325,7 @@ def _written(graph: Graph, asked: BuildOptions) -> list[Graph]:
 def _kernels(
     graph: Graph, table: Sequence[Target], optimise: str, rows: bool
 ) -> tuple[Graph, dict[str, list[Candidate]], Options]:
-    """What the plan may take for each layer, and what there was.
+    """The kernels that the plan may use for each layer, and all that there were.
 
     rows  layers hand over rows: it depends on memory which kernels fit; else sums are
           the ends of layers, where that is worth more, on a core that is known: on this
@@ -377,7 +377,8 @@ def _said(asked: Iterable[Callable[[], object]]) -> list[Problem]:
 
 
 def problems_in(rest: object) -> list[Problem]:
-    """What later phases find in the part of a model that its front end calls sound."""
+    """The problems that later phases find in the part of a model that its front end
+    accepts."""
     if not isinstance(rest, Graph):
         return []
     try:

@@ -1,5 +1,5 @@
-"""What a user hands over as a model: a path, bytes, text, a message of onnx, a program
-of torch.export; all of them as bytes with a name.
+"""The forms of a model that a user can pass: a path, bytes, text, a message of onnx, a
+program of torch.export; each becomes bytes with a name.
 """
 
 from __future__ import annotations

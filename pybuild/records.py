@@ -60,7 +60,7 @@ class _Constructor:
 
 
 class _Factory:
-    """What a signature shows of a default that is made anew for each instance."""
+    """The text in a signature for a default that is made anew for each instance."""
 
     def __repr__(self) -> str:
         return "<factory>"

@@ -61,11 +61,11 @@ class Build(Protocol):
 
 
 class Advised:
-    """What a Library says of builds with more options."""
+    """The part of a Library that advises further options."""
 
     @property
     def kernels(self: Build) -> Options:
-        """What could compute each layer."""
+        """The kernels that could compute each layer."""
         return self.planner.prices if self.planner else {}
 
     @functools.cached_property
@@ -76,8 +76,8 @@ class Advised:
 
 
 def find_savings(build: Build) -> tuple[Saving, ...]:
-    """What would save a twentieth of the arena or more, few instructions first; of
-    more than 4 MB of constants nothing."""
+    """The options that would save a twentieth of the arena or more, few instructions
+    first; nothing for more than 4 MB of constants."""
     plan = build.plan
     if len(plan.regions) != 1 or plan.graph.is_placed or plan.graph.storage:
         return ()
@@ -141,7 +141,7 @@ def _best_within(found: list[Saving], options: tuple[str, ...]) -> int | float:
 
 
 def that_fit(build: Build, room: int) -> tuple[str, ...]:
-    """What there is to try that needs at most so many bytes, the cheapest first."""
+    """The options to try that need at most so many bytes, the cheapest first."""
     tries, found = _Tries(build), list[tuple[int, str]]()
     for options, changed in changes(build):
         if "lazy" in changed:
@@ -156,8 +156,8 @@ def that_fit(build: Build, room: int) -> tuple[str, ...]:
 
 
 def changes(build: Build) -> Iterator[Change]:
-    """What there is to try: options that are not in use and that could gain, for what
-    is alive at the peak; few of them first."""
+    """The changes to try: unused options that could help the tensors alive at the peak;
+    few of them first."""
     plan, chosen = build.plan, build.options
     made = build.model.quantisation
     if made is not None and made.boundary != "int8":

@@ -1,4 +1,5 @@
-"""What this machine has to build for each board and to run it, and what it lacks.
+"""The tools on this machine to build for each board and to run it, and those that are
+missing.
 
 Whether QEMU counts is found by starting it.
 """

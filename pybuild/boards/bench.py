@@ -1,4 +1,4 @@
-"""What one inference costs on a board: instructions by layer, RAM, stack, flash.
+"""The cost of one inference on a board: instructions by layer, RAM, stack, flash.
 
 Everything is counted or read off the program; nothing is estimated but the bound.
 """
@@ -95,7 +95,7 @@ class Sections:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """What no input takes more instructions than.
+    """The instructions that no input can exceed.
 
     instructions  of an inference; None where something of it is open
     kernels       of each function of the model: those counted, and at most
@@ -191,7 +191,8 @@ def bench_program(device: Device, program: Program, seed: int = 0) -> BoardBench
 def counted(
     device: Device, program: Program, seed: int
 ) -> tuple[Counts, Mapping[str, bytes]]:
-    """What one inference on a seeded input takes, and the files that the program wrote.
+    """The counts of one inference on a seeded input, and the files that the program
+    wrote.
 
     Errors  BuildError where the simulator counts nothing
     """

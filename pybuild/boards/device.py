@@ -43,7 +43,7 @@ class Device:
     note: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """What every result says of where it was found."""
+        """The facts about the device that every result includes."""
         tools = {"name": self.toolchain.name, "version": self.toolchain.version}
         return {
             "board": self.board.name,
@@ -121,7 +121,7 @@ def choose_simulator(
 
 
 def missing_simulator(name: str, board: Board, both: bool = False) -> str:
-    """What to install for it; "" where nothing helps."""
+    """What to install for a simulator; "" if nothing helps."""
     if name == "qemu":
         return qemu_package(board)
     there = board.core.unicorn and not both
@@ -147,7 +147,7 @@ def run_program(
 
 
 def pack_inputs(plan: Plan, inputs: Sequence[Mapping[str, Array]]) -> bytes:
-    """What runner.c reads."""
+    """The bytes that runner.c reads."""
     order = plan.graph.inputs
     return b"".join(
         np.ascontiguousarray(given[name]).tobytes()

@@ -56,7 +56,7 @@ def bounds(plan: Plan) -> tuple[LayerBounds, ...]:
 
 
 def pointers(candidate: Candidate) -> list[Memory]:
-    """What each of a kernel's pointers leads to, in their order."""
+    """The memory that each of a kernel's pointers leads to, in their order."""
     return list(_pointers(candidate))
 
 

@@ -92,7 +92,7 @@ class Steps:
 
 
 class Facts:
-    """What holds at one place of a kernel: sums that are never negative there.
+    """The facts that hold at one place of a kernel: sums that are never negative there.
 
     by       the sums that have an unknown
     implied  where the first is never negative the second is not
@@ -130,7 +130,7 @@ class Facts:
         self.implied += pairs
 
     def add(self, *more: Linear) -> None:
-        """What holds from here on."""
+        """Adds facts that hold from here on."""
         for one in more:
             self.never |= _plain_most(one) < 0
             if _plain_most(one.times(-1)) <= 0:
@@ -139,7 +139,7 @@ class Facts:
                 self.by[unknown] = (*self.by.get(unknown, ()), one)
 
     def range(self, value: Linear, within: Range = NOTHING) -> Range:
-        """What a sum can be: no narrower than the truth.
+        """The range of a sum: never narrower than the truth.
 
         within  it need not be known better than this
         """

@@ -52,7 +52,7 @@ def turns_of(start: Linear, stop: Linear, step: int, facts: Facts) -> Turns | No
 
 @dataclass(frozen=True)
 class Move:
-    """What turns make of a value.
+    """The change of a value by iterations of a loop.
 
     by     what each adds, the same or within a range; None: it is `other` afterwards
     """
@@ -122,7 +122,8 @@ def _moved_address(
 def _change(
     own: Linear, after: Linear, begun: Mapping[str, Value], facts: Facts
 ) -> int | Range | None:
-    """What a turn adds; None: it is not a sum of what was and something."""
+    """The amount that an iteration adds; None: the value is not a sum of the old value
+    and something."""
     change = after.plus(own, -1)
     if any(_begins(unknown, begun) for unknown in change.terms):
         return None

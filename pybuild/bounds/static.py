@@ -1,5 +1,5 @@
-"""What a build promises of each layer without running it: that its sums fit, whether
-its time and its addresses depend on data, and about how long it takes at most.
+"""The limits that a build reports of each layer without running it: whether its sums
+fit, whether its time and addresses depend on data, and the estimated most instructions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the walk through a kernel knows of a value: a number, a truth, an address."""
+"""The values that the walk through a kernel tracks: numbers, truths, addresses."""
 
 from __future__ import annotations
 

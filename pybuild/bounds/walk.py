@@ -159,7 +159,7 @@ class _Walk:
             self.known[name] = move.at(turns.count, turns.most + 1, self.facts)
 
     def moves(self, loop: For, turns: Turns) -> dict[str, Move]:
-        """What turns make of each name that they change."""
+        """The change that iterations make to each name."""
         names = sorted(changed(loop.body) & set(self.known))
         before = {name: self.known[name] for name in names}
         begun = {name: _anything_like(before[name]) for name in names}
@@ -194,7 +194,7 @@ class _Walk:
     def tried(
         self, loop: For, turns: Turns, before: dict[str, Value], begun: dict[str, Value]
     ) -> dict[str, Move]:
-        """What one turn makes of names that begin with `begun`."""
+        """The change that one iteration makes to names that begin with `begun`."""
         trial = self.inside(turns.facts, {**self.known, **begun})
         trial.found = None
         trial.known[loop.var.name] = turns.value
@@ -284,7 +284,7 @@ class _Walk:
         return Truth()
 
     def kept(self, value: Value, called: _Walk) -> Value:
-        """What a function made, with what it knows of it."""
+        """The result of a function, with the facts about it."""
         self.facts = called.facts
         return value
 
@@ -368,5 +368,5 @@ def _elem(kind: Type) -> DType:
 
 
 def _bytes(kind: Type, elem: DType) -> int:
-    """What a value of this type takes where elements are `elem`."""
+    """The size of a value of this type, whose elements are `elem`."""
     return (kind.lanes if isinstance(kind, VectorType) else 1) * elem.bytes

@@ -244,7 +244,8 @@ def cycles_of(library: Library) -> int:
 def _ways(
     chip: Chip, builds: _Builds, library: Library, in_time: Callable[[Library], bool]
 ) -> Iterator[tuple[str, ...]]:
-    """What there is to try that fits, the cheapest first; what is too slow last."""
+    """The options to try that make the model fit, the cheapest first; those that are
+    too slow last."""
     slow: list[tuple[str, ...]] = []
     for words, changed in _ladder(chip, library):
         other = builds.tried(chip.core.target, **changed)

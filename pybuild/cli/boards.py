@@ -278,7 +278,7 @@ def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome
 
 @contextmanager
 def _remote(port: str) -> Iterator[None]:
-    """What goes wrong on the line is told of the port."""
+    """Reports errors on the line as errors of the port."""
     from pybuild.rpc.line import RemoteError
 
     try:

@@ -72,7 +72,7 @@ def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.M
 
 
 def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
-    """What is wrong with the table of devices, whatever the model is."""
+    """The problems of the table of devices, whatever the model is."""
     try:
         table_of(options(args)["target"])
     except BuildError as error:
@@ -81,14 +81,14 @@ def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
 
 
 def options(args: argparse.Namespace) -> dict[str, Any]:
-    """What Model.build takes besides a name."""
+    """The keyword arguments of Model.build besides a name."""
     own = boards.target_of(args)
     target = {0: own, **args.device} if args.device else own
     return {**chosen(BuildOptions, args), "target": target}
 
 
 def also_wrong(args: argparse.Namespace) -> list[Problem]:
-    """What is wrong with models besides `args.wrong`; nothing is planned."""
+    """The problems of models besides `args.wrong`; nothing is planned."""
     found: list[Problem] = []
     wrong = {problem.where for problem in args.wrong}
     if not wrong & {one.where for one in of_words(QuantiseOptions)}:

@@ -1,4 +1,4 @@
-"""What the command does where there is a project file: its models by their names."""
+"""The command with a project file: models by their names in it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ Outcome = tuple[int, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Filed:
-    """What an auditor files, and where it is to be written."""
+    """The evidence for an auditor, and the folder to write it to."""
 
     out: Path
     found: Evidence
@@ -70,8 +70,8 @@ class Filed:
 
 @dataclass(frozen=True)
 class Tree:
-    """What is to be written to a folder; long: full names are shown; drawn: its page,
-    if there is to be one; filed: what an auditor files.
+    """The files to write to a folder; long: full names are shown; drawn: its page, if
+    wanted; filed: evidence for an auditor.
 
     package  a package beside others in this folder, or its archives
     """

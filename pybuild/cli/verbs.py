@@ -1,4 +1,4 @@
-"""What each verb does: options to library calls, results to tables or JSON.
+"""The verbs of the command: options to library calls, results to tables or JSON.
 
 Returns (exit code, facts for --json); never prints to stdout with --json.
 """

@@ -1,4 +1,4 @@
-"""What a package says of itself, in the words of every ecosystem."""
+"""The description of a package, in the words of every ecosystem."""
 
 from __future__ import annotations
 

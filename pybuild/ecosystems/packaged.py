@@ -1,4 +1,4 @@
-"""What a library and an image have in common: they are written as packages."""
+"""The common base of libraries and images: both can be written as packages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Packaged:
             """The values for the templates of an example, and its models."""
 
     def for_packages(self) -> Made:
-        """What packages of this build are made of."""
+        """The contents from which packages of this build are made."""
         from pybuild.ecosystems.packages import Made
 
         values, models = self.program()

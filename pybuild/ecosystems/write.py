@@ -24,7 +24,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Ready:
-    """What is to be written to a folder.
+    """The packages that are ready to be written to a folder.
 
     trees  of packages: name -> files; single: archives by file name
     """

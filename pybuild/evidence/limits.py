@@ -1,4 +1,5 @@
-"""What is not known of a build: limits of the tools, and what its own facts say."""
+"""The limits of what is known of a build: those of the tools, and those in its own
+facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What made a build: pybuild, by version and hash, and what stands beside it.
+"""The tools that made a build: pybuild, by version and hash, and the packages that it
+uses.
 
 The hash is the same of a checkout and of an installed wheel.
 """
@@ -123,7 +124,7 @@ def _expression(known: metadata.Distribution) -> str:
 
 
 def _needed() -> set[str]:
-    """What pybuild asks for, and what that asks for, if it is installed."""
+    """The packages that pybuild requires, and those that they require, if installed."""
     found: set[str] = set()
     waiting = [NAME]
     while waiting:

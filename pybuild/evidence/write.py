@@ -147,7 +147,7 @@ def _listed(folder: Path) -> set[str]:
 
 
 def _shipped(name: str) -> Any:
-    """What the project says of this version of its own."""
+    """A file of facts that the project ships with this version."""
     return json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8"))
 
 

@@ -60,7 +60,7 @@ def _with_state(graph: Graph, facts: Mapping[str, Any]) -> Graph:
 
 
 def read(path: str | Path, rebuild: Rebuild) -> Factory | Package:
-    """What export() wrote; a Package if it was one.
+    """Reads what export() wrote; returns a Package if it was one.
 
     Errors  BuildError for other files, or another version
     """

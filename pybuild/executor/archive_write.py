@@ -29,8 +29,8 @@ CODE = {"llvm": "code.bc", "c": "code.so"}
 
 
 class Exported(Protocol):
-    """What is asked of a library: factory.py's Factory is one. Not bound: it is written
-    without its parameters.
+    """The interface that a library needs to be exported: factory.py's Factory has it.
+    Not bound: it is written without its parameters.
     """
 
     @property
@@ -104,8 +104,8 @@ def only(names: Collection[str], image: bytes) -> bytes:
 
 
 def _state(graph: Graph) -> dict[str, Any]:
-    """What is kept from run to run: first values by name; the graph has them as its
-    last inputs and outputs."""
+    """The state that is kept from run to run: first values by name; the graph has them
+    as its last inputs and outputs."""
     if not graph.state:
         return {}
     return {"state": [[n, s.initial.tolist()] for n, s in graph.state.items()]}

@@ -1,4 +1,4 @@
-"""What a debug run says: a table, and files in a folder, named as TVM names them.
+"""The results of a debug run: a table, and files in a folder, named as TVM names them.
 
 Knows rows of facts, no instance.
 """
@@ -55,7 +55,7 @@ def debug_nodes(
     steps: Mapping[str, int],
     functions: Mapping[str, str],
 ) -> tuple[DebugNode, ...]:
-    """What is given, then the layers in the order in which they run.
+    """The inputs and parameters, then the layers in the order in which they run.
 
     steps      of the plan, by the first output
     functions  that nodes of a graph JSON call, by the node's name
@@ -74,7 +74,7 @@ def debug_nodes(
 
 
 def functions_of(graph_json: str) -> dict[str, str]:
-    """What each node of a graph JSON calls, by the node's name.
+    """The function that each node of a graph JSON calls, by the node's name.
 
     Errors  ValueError for another text
     """
@@ -168,7 +168,7 @@ def graph_dump(nodes: Sequence[DebugNode], given: int, heads: Sequence[Any]) -> 
 
 
 class DebugResult:
-    """What scripts ask a debug executor for, as tvm's debug_datum has it.
+    """The results that scripts ask a debug executor for, as in tvm's debug_datum.
 
     times, tensors  of the last run; empty before one
     """

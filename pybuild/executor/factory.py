@@ -1,4 +1,4 @@
-"""What makes graph executor modules by name, and can be exported: a built model.
+"""Built models that make graph executor modules by name, and that can be exported.
 
 As scripts know the result of relay.build. Knows no file. What runs models is imported
 where one is run: `crt build` and `crt inspect` run none.
@@ -54,11 +54,11 @@ class Factory(abc.ABC):
     @property
     @abc.abstractmethod
     def slots(self) -> tuple[SlotFacts, ...]:
-        """What an instance binds."""
+        """The parameter slots that an instance binds."""
 
     @abc.abstractmethod
     def planned(self) -> Plan:
-        """What was built, for recording."""
+        """The plan that was built, for recording."""
 
     @abc.abstractmethod
     def code(self, backend: str | None = None) -> Compiled:
@@ -77,7 +77,8 @@ class Factory(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What, beside graph, weights and code, an exported library must say."""
+        """The facts that an exported library must hold besides graph, weights and
+        code."""
 
     @abc.abstractmethod
     def retargeted(self, target: str) -> Factory:
@@ -85,7 +86,7 @@ class Factory(abc.ABC):
 
     @abc.abstractmethod
     def shipped(self) -> Mapping[str, Content]:
-        """What a firmware compiles or links: file name -> content."""
+        """The files that a firmware compiles or links: file name -> content."""
 
     def __repr__(self) -> str:
         graph = self.graph

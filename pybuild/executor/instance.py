@@ -1,4 +1,4 @@
-"""What a module drives: an instance of a model on this machine, or on a board."""
+"""The instances that a module drives: on this machine, or on a board."""
 
 from __future__ import annotations
 

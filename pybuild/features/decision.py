@@ -16,7 +16,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Nodes:
-    """What a decision adds to a graph."""
+    """The nodes that a decision adds to a graph."""
 
     nodes: tuple[Node, ...]
     tensors: tuple[Tensor, ...]
@@ -42,7 +42,7 @@ class Decision:
     ignore: tuple[int, ...] = ()
 
     def wrong(self, classes: int) -> list[str]:
-        """What makes no sense."""
+        """The problems of the arguments."""
         low = self.threshold if self.release is None else self.release
         found = []
         if not 1 <= self.smooth <= MOST_RUNS:

@@ -250,7 +250,7 @@ def refuse(name: str, wrong: list[str], subtract_noise: bool, gain: bool) -> Non
 def wrong_numbers(
     rate: int, window: int, hop: int, bands: int, low: float, high: float, scale: float
 ) -> list[str]:
-    """What makes no sense."""
+    """The problems of the arguments."""
     found = []
     if not 16 <= window <= MOST:
         found.append(f"window is {window} samples, not from 16 to {MOST}")

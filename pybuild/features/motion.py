@@ -148,7 +148,7 @@ def _wrong(
     rate: float, window: int, hop: int, axes: int, bands: int, low: float,
     high: float, scale: float,
 ) -> list[str]:  # fmt: skip
-    """What makes no sense."""
+    """The problems of the arguments."""
     found = []
     if window & (window - 1) or not _LEAST <= window <= MOST:
         found.append(f"window is {window}, no power of two from {_LEAST} to {MOST}")

@@ -25,7 +25,7 @@ _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
 class Unreadable(ValueError):
-    """What is wrong; `line` where it is known, else 0."""
+    """An error in a file; `line` if it is known, else 0."""
 
     def __init__(self, what: str, line: int = 0) -> None:
         super().__init__(what)

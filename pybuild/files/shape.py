@@ -1,4 +1,4 @@
-"""What plain values must be, key by key, as JSON Schema says it; every misfit is told.
+"""Checks of plain values, key by key, against a JSON Schema; every misfit is reported.
 
 Knows the words of JSON Schema that pybuild's own schemas use (WORDS), and two more
 formats: "name", of a file beside, and "path", of one within a folder.
@@ -78,7 +78,8 @@ def misfits(value: Any, schema: Schema, defs: Schema) -> Iterator[tuple[str, str
 
 
 def _plainly(value: Any, schema: Schema) -> str:
-    """What it must be and is not, without what is in it; ""."""
+    """The schema in words that a value does not match, without its parts; "" if it
+    matches."""
     if "type" in schema:
         word, fits = _TYPES[schema["type"]]
         if not fits(value):

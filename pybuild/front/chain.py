@@ -25,7 +25,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Front:
-    """What stands around a net.
+    """The features before a net and the decision after it.
 
     features  graph of one input of samples, one output: a row; or a camera's pictures,
               whose every frame is a run
@@ -125,7 +125,7 @@ class Chain:
         }  # fmt: skip
 
     def _parts(self, given: Array) -> list[Array]:
-        """What each run is given."""
+        """The samples that each run gets."""
         kind, shape = self.given.dtype, self.given.shape
         if self.graph.sampled:
             fits, want = given.ndim == 1, "int16[n]"

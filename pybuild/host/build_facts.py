@@ -1,4 +1,4 @@
-"""What check and bench need of a build; model.py's Library is one."""
+"""The facts of a build that check and bench need; model.py's Library has them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Library(Protocol):
 
     @property
     def kernels(self) -> Options:
-        """What could compute each layer."""
+        """The kernels that could compute each layer."""
         ...
 
     def again(self, **changed: Any) -> Library:

@@ -156,7 +156,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def region_bytes(self) -> list[int]:
-        """What each region of memory must hold."""
+        """The bytes that each region of memory must hold."""
         return list(self._model.region_bytes[0 : self._model.region_count])
 
     @property

@@ -162,7 +162,7 @@ def empty(
 
 @dataclass(frozen=True)
 class _Capsule:
-    """What numpy asks of a library whose memory it takes."""
+    """The object that numpy asks a library for, to share its memory."""
 
     capsule: Any
 

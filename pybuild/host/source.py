@@ -1,4 +1,4 @@
-"""What makes instances of a model: a build, or a library that was exported."""
+"""Sources of a model's instances: a build, or an exported library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Source(Protocol):
     def name(self) -> str: ...
     @property
     def weights(self) -> Weights:
-        """What the model came with, packed once for all instances."""
+        """The model's original weights, packed once for all instances."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class Portable(Source, Protocol):
     def retargeted(self, target: str) -> Portable: ...
 
     def planned(self) -> Plan:
-        """What was built."""
+        """The plan that was built."""
         ...
 
     def facts(self) -> dict[str, Any]:
@@ -61,5 +61,5 @@ class Portable(Source, Protocol):
         ...
 
     def shipped(self) -> Mapping[str, Content]:
-        """What a firmware compiles or links: file name -> content."""
+        """The files that a firmware compiles or links: file name -> content."""
         ...

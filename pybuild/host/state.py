@@ -1,4 +1,4 @@
-"""What an instance on this machine keeps from run to run."""
+"""The state that an instance on this machine keeps from run to run."""
 
 from __future__ import annotations
 

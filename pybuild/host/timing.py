@@ -91,14 +91,14 @@ class Timing:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least {low}")
 
     def prepare(self, *arguments: Any) -> None:
-        """What is done before each repeat."""
+        """Prepares each repeat."""
         if not isinstance(self.f_preproc, str):
             self.f_preproc(*arguments)
 
 
 @dataclass(frozen=True)
 class Lap:
-    """What a repeat came to."""
+    """The result of a repeat."""
 
     nanoseconds: int
     number: int

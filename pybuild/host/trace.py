@@ -1,4 +1,4 @@
-"""What a run computes in between, and how long each stage takes.
+"""The intermediate results of a run, and the time of each stage.
 
 Rows are taken as they are written, so that memory may be used again at once.
 """
@@ -72,8 +72,8 @@ def recorded(
 def tensors_of(
     plan: Plan, record: Mapping[str, Array], inputs: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """What the steps wrote, and what no step had to write or could be asked for: views,
-    further outputs on a board.
+    """The tensors that the steps wrote, and those that no step writes: views, further
+    outputs on a board.
     """
     graph = plan.graph
     values: dict[str, Array] = {n: np.asarray(v) for n, v in inputs.items()}

@@ -36,7 +36,7 @@ class LayerChange:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """What a layer takes: estimated instructions of an inference; bytes in flash."""
+    """The cost of a layer: estimated instructions of an inference; bytes in flash."""
 
     kernel: str
     instructions: int

@@ -1,5 +1,5 @@
-"""What a page shows of a build, as JSON: its report, and what is only worth computing
-for somebody who looks.
+"""The data of a build's page, as JSON: its report, and values that are computed only
+for the page.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 1000
 
 
 class Built(Protocol):
-    """What a page shows; library.py's Library is one."""
+    """The interface that a page needs; library.py's Library has it."""
 
     @property
     def plan(self) -> Plan: ...

@@ -1,5 +1,5 @@
-"""What a page shows of several models in one image, as JSON: the image's report, and a
-part for each model.
+"""The data of the page of several models in one image, as JSON: the image's report, and
+a part for each model.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Node:
 
 @dataclass(frozen=True)
 class State:
-    """What a tensor that is kept from run to run holds.
+    """The tensor that is kept from run to run.
 
     next     the tensor that it holds after a run
     initial  before the first run, and after a reset
@@ -361,7 +361,7 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
 
 
 def rest_of(graph: Graph, blamed: Collection[str] = ()) -> Graph:
-    """What is sound of a graph with problems; what is missing is an input of it.
+    """The sound part of a graph with problems; missing tensors become inputs.
 
     blamed  where() of nodes that have one
     """

@@ -130,7 +130,7 @@ def _unquoted(word: str) -> str:
 
 @dataclass
 class _Draft:
-    """What the lines so far have said."""
+    """The graph that the lines so far describe."""
 
     names: tuple[str, str] = ("", "")
     nodes: list[Node] = field(default_factory=list)

@@ -103,7 +103,7 @@ def _is_in_place(node: ast.FunctionDef) -> bool:
 
 
 def _documented(node: ast.FunctionDef) -> tuple[str, list[ast.stmt]]:
-    """What a function says of itself, and its body without that."""
+    """The docstring of a function, and its body without it."""
     doc = ast.get_docstring(node) or ""
     return doc, node.body[1:] if doc else node.body
 

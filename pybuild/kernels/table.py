@@ -120,7 +120,7 @@ def candidates(
     target: Target = TARGETS["generic"],
     optimise: str = "balanced",
 ) -> list[Candidate]:
-    """What can compute the node, with its cost on the target.
+    """The kernels that can compute the node, with their costs on the target.
 
     optimise  "balanced", "ram": kernels that layers may share; "size": of these, too,
               weights of 4 bits two in a byte; "speed": those with the layer's own

@@ -109,7 +109,7 @@ def product_of(node: Node, graph: Graph) -> Product | WideProduct | None:
 
 
 def ratio_of(a: Tensor, b: Tensor, y: Tensor) -> float:
-    """What sums of products are scaled by, as LiteRT computes it."""
+    """The factor that scales sums of products, as LiteRT computes it."""
     with np.errstate(over="ignore"):
         return float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
 

@@ -50,7 +50,7 @@ def interpret(
 
 
 def kept(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-    """What the next run begins with, after one that made these values."""
+    """The state that the next run begins with, after a run that made these values."""
     return {name: values[state.next] for name, state in graph.state.items()}
 
 

@@ -1,6 +1,6 @@
-"""What stands before a net that hears: window, energy, filter bank, noise, gain and
-logarithm. In integers, as the signal library of TensorFlow Lite Micro computes them;
-the Fourier transform is in fft.py.
+"""Signal processing before a net that hears: window, energy, filter bank, noise, gain
+and logarithm. In integers, as the signal library of TensorFlow Lite Micro computes
+them; the Fourier transform is in fft.py.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def infer_pcan(node: Node, graph: Graph) -> Types:
 
 
 def _gain(x: int, gains: Mapping[int, int]) -> int:
-    """What the table says of a noise: a parabola for each power of two; int16."""
+    """The gain in the table for a noise: a parabola for each power of two; int16."""
     if x <= 2:
         return gains[x]
     bits = x.bit_length()

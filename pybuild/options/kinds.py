@@ -1,4 +1,4 @@
-"""What the value of an option may be, read alike wherever it is written.
+"""The kinds of option values, read alike wherever they are written.
 
 "64K" on the command line, ram-limit = "64K" in crt.toml and ram_limit="64K" in Python
 go through the same function, and so does ram_limit=65536.

@@ -49,7 +49,7 @@ class Option:
         return self.word.startswith(_NO)
 
     def of_word(self, value: Any) -> Any:
-        """What stands under `word`, as what stands under `keyword`."""
+        """The value under `keyword` for a value under `word`."""
         return not value if self.is_off and isinstance(value, bool) else value
 
     def read(self, value: Any) -> Any:

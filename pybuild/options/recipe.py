@@ -42,7 +42,7 @@ def source_of(path: Path) -> Source:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a model was made of.
+    """The recipe of a model: its files and options.
 
     model     its file; None: it was handed over in memory, or with weights or functions
     quantise  None: it is as its file has it

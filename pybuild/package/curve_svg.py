@@ -35,7 +35,7 @@ _FONT = "13px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 @dataclass(frozen=True)
 class Curve:
-    """What is drawn.
+    """The contents of the drawing.
 
     title   the model's name and what it is built for
     points  the smallest first

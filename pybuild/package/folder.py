@@ -163,7 +163,7 @@ def _write_all(place: Path, files: Mapping[str, Content], said: Path) -> None:
 
 
 def _remove(path: Path, digest: str) -> None:
-    """What an earlier build wrote, unless it is not that any more."""
+    """Removes a file of an earlier build, unless it was changed since."""
     if not path.is_file():
         return
     if digest_at(path) == digest:
@@ -254,7 +254,7 @@ def _entries(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def list_of(folder: Path) -> dict[str, str]:
-    """What the folder says that a build has written.
+    """The folder's list of the files that a build has written.
 
     Errors  BuildError with each line of the list that is none
     """

@@ -1,6 +1,6 @@
-"""What a report.json must say of how its tree was made, before anything is done with
-it: a stranger may have written it. Keys have types, files are names, and every option
-is one of the table, with a value that it can have.
+"""Checks of a report.json's recipe before it is used, because a stranger may have
+written it. Keys have types, files are names, and every option is one of the table, with
+a valid value.
 """
 
 from __future__ import annotations

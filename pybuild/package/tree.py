@@ -81,7 +81,7 @@ def tree_files(
 
 
 def program_of_model(tables: Tables) -> dict[str, str]:
-    """What an example of this model is made of, by its name in templates."""
+    """The parts of this model's example, by their names in templates."""
     return {
         "regions": _arrays(
             [row.name for row in tables.regions],
@@ -268,7 +268,7 @@ def _set_devices(tables: Tables) -> str:
 
 
 def _weights(tables: Tables, prefix: str) -> str:
-    """What the example keeps of parameters."""
+    """The example's code for parameters."""
     if not tables.parameters:
         return ""
     lines = f"static struct crt_params {prefix}params;\n"

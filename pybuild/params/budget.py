@@ -28,7 +28,7 @@ class TooMuch(BuildError):
 
 
 class Budget:
-    """What is left of what a file may ask for.
+    """The remaining allowance of memory and nodes for a file.
 
     source  the file, for messages
     given   bytes of it, and of what lies beside it

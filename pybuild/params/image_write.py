@@ -85,7 +85,7 @@ def write_image(
 
 
 class _Body:
-    """What follows the table: names, dimensions, then the payloads."""
+    """The part after the table: names, dimensions, then the payloads."""
 
     def __init__(self, start: int, align: int, source: str) -> None:
         self.start, self.align, self.source = start, align, source

@@ -37,7 +37,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class PassOptions:
-    """What the user chose.
+    """The options that the user chose.
 
     rounding  litert | tflm | single | onnx
     layout    input or output name -> nhwc | nchw

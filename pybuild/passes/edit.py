@@ -25,7 +25,7 @@ class Edit:
         self._renamed: dict[str, str] = {}
 
     def name(self, name: str) -> str:
-        """What a tensor of the old graph is called now."""
+        """The present name of a tensor of the old graph."""
         while name in self._renamed:
             name = self._renamed[name]
         return name

@@ -206,7 +206,7 @@ def _requantises(*forms: Form) -> bool:
 
 
 def _target(sweep: _Sweep, name: str, form: Form) -> str:
-    """What the integers of a float tensor are called: as its quantize calls them."""
+    """The name for the integers of a float tensor: the one that its quantize uses."""
     for user in sweep.users[name]:
         output = user.output
         same = form_of(sweep.graph.tensor(output)) == form
@@ -377,7 +377,7 @@ def _same_scale(quant: Quant | None, scale: tuple[float, ...]) -> bool:
 
 
 def _numbers(sweep: _Sweep, tensor: Tensor) -> npt.NDArray[np.float64]:
-    """What a dequantize of a constant makes."""
+    """The result of dequantising a constant."""
     output = "number"
     node = Node("dequantize", output, (tensor.name,), (output,))
     view = sweep.edit.view()

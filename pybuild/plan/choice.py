@@ -133,7 +133,7 @@ def _fair(
 
 @dataclass(frozen=True)
 class _Tries:
-    """What makes plans of the fewest bytes, as chosen_rows has it."""
+    """Makes plans of the fewest bytes, as chosen_rows needs them."""
 
     ways: Ways
     made: Callable[[Arrangement, Limits], Plan]
@@ -350,7 +350,7 @@ def _fair_cost(graph: Graph) -> float:
 def search_of(
     plan: Plan, kernels: Mapping[str, list[Candidate]], inputs: str
 ) -> Search:
-    """What there was to choose from; inputs: "keep", "consumable" or "reuse"."""
+    """The search space of a plan; inputs: "keep", "consumable" or "reuse"."""
     graph, views = plan.graph, find_views(plan.graph)
     nodes = [(n, kernels[n.output]) for n in graph.nodes
              if n.output not in views.dropped]  # fmt: skip

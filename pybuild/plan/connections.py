@@ -70,7 +70,7 @@ def _read(text: str, graphs: Mapping[str, Graph]) -> Connection:
 
 
 def _unknown(split: Sequence[str], graphs: Mapping[str, Graph]) -> Iterator[Problem]:
-    """What a connection names that is not there."""
+    """Problems of a connection that names models or tensors that do not exist."""
     for role, model, tensor in (("output", *split[:2]), ("input", *split[2:])):
         if model not in graphs:
             hint = fitting(model, graphs)

@@ -88,7 +88,7 @@ def lay_pieces(
 
 
 class Room:
-    """What each region has left for the next model of an image."""
+    """The room that each region has left for the next model of an image."""
 
     def __init__(
         self, specs: Sequence[RegionSpec], exclusive: Sequence[Sequence[str]]

@@ -21,7 +21,7 @@ from pybuild.select.choose import Options, Weighed, estimated
 
 @dataclass(frozen=True)
 class Planner:
-    """What a plan is made of.
+    """The facts from which a plan is made.
 
     kernels  what could compute each layer; prices: what that takes
     devices  how many there are, the CPU included

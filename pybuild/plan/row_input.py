@@ -45,7 +45,7 @@ def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:
 
 
 def fed_search(search: Search, pushed: Collection[str]) -> Search:
-    """What the stages are chosen from where such inputs come in rows.
+    """The search space for stages if such inputs arrive in rows.
 
     Errors  BuildError for one that is not read row by row
     """

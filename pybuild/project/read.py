@@ -101,7 +101,7 @@ class Project:
 
     @property
     def trees(self) -> dict[str, Entry]:
-        """What `crt build` builds: images, and models that are in none."""
+        """The trees that `crt build` builds: images, and models that are in none."""
         inside = {name for image in self.images.values() for name in image.models}
         alone = {n: entry for n, entry in self.models.items() if n not in inside}
         return {**alone, **self.images}

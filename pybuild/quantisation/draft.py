@@ -24,7 +24,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user chose.
+    """The options that the user chose.
 
     keep_float   layers by name, or by the name of their output; int16: others
     max_loss     a share, 0.005 is 0.5 %; None: whatever int8 costs in accuracy

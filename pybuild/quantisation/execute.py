@@ -87,7 +87,7 @@ def _alike(graph: Graph, samples: Samples) -> bool:
 
 
 def run(graph: Graph, inputs: Values) -> dict[str, Array]:
-    """What each node makes of the inputs; they and the outputs of nodes.
+    """The values of each node for the inputs; the inputs and the outputs of nodes.
 
     Errors  NodeError for a node that its operator refuses
     """

@@ -48,7 +48,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the float graph makes of samples.
+    """The results of the float graph on samples.
 
     outputs  of each chunk
     right    samples whose greatest output is their label; None without labels

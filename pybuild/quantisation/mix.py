@@ -71,6 +71,6 @@ def _with(kept: dict[str, str], nodes: list[Node]) -> dict[str, str]:
 
 
 def cost(node: Node, graph: Graph) -> int:
-    """What a float layer takes: its multiply-accumulates, else its elements."""
+    """The cost of a float layer: its multiply-accumulates, or else its elements."""
     work = OPERATORS[node.op].macs(node, graph)
     return max(1, work, graph.tensor(node.output).size)

@@ -1,4 +1,4 @@
-"""What range of real numbers a tensor's integers stand for, by what was observed.
+"""The range of real numbers that a tensor's integers cover, from the observed values.
 
 minmax      all that was seen
 percentile  all but the outermost values

@@ -61,7 +61,7 @@ def quantised_weights(
 
 
 def weight_error(node: Node, graph: Graph, scheme: Scheme) -> Array:
-    """What rounding takes from the weights: float32, as they are arranged."""
+    """The error that rounding adds to the weights: float32, in their arrangement."""
     whole, quant = quantised_weights(node, graph, scheme)
     w = graph.constants[node.inputs[1]].astype(np.float32)
     return np.asarray(w - dequantized(whole, quant), np.float32)
@@ -83,7 +83,7 @@ class _Rewrite:
             self._make(name, DType.INT8 if name in self.whole else DType.FLOAT32)
 
     def _make(self, name: str, dtype: DType) -> str:
-        """What a tensor that is made now in this type is called."""
+        """The name of a tensor that is made now in this type."""
         self.origin[name] = dtype
         return self._named(name, dtype)
 

@@ -205,7 +205,8 @@ def _smooth(graph: Graph, floats: Mapping[str, str], wide: Collection[str]) -> R
 
 
 def _alone(graph: Graph, floats: Mapping[str, str]) -> Reasons:
-    """What only moves values, between operators that stay float."""
+    """The nodes that only move values between operators that stay float, with the
+    reason."""
     near: set[str] = set()
     moves = [n for n in graph.nodes if n.op in MOVES and n.output not in floats]
     for node in graph.nodes:

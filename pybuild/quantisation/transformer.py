@@ -76,7 +76,7 @@ def _steps(
 def _reached(
     graph: Graph, regions: Mapping[str, Region], seeds: set[str], back: bool
 ) -> set[str]:
-    """What is made of seeds, or what seeds are made of."""
+    """The tensors that are made from seeds, or (back) from which seeds are made."""
     found = set(seeds)
     steps = _steps(graph, regions)
     for output, reads in reversed(steps) if back else steps:

@@ -25,7 +25,8 @@ _PATIENCE = {"qemu": 30.0, "unicorn": 30.0, "serial": 5.0, "tcp": 5.0}
 
 
 def _no_console(board: Board) -> tuple[str, str]:
-    """What calls cannot reach, and what works instead."""
+    """The message for a board whose console calls cannot reach, and what works
+    instead."""
     wired = "connect the board: serial:PORT,BAUD"
     if simulation(board) == "facts only":
         return f"{board.name} is not simulated", wired

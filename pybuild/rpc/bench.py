@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageTime:
-    """What is computed together: names of its layers; seconds of one run."""
+    """The layers that are computed together, by name; seconds of one run."""
 
     layers: tuple[str, ...]
     ticks: int

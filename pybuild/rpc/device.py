@@ -1,4 +1,4 @@
-"""What stands for a board where scripts name a device."""
+"""Devices in scripts that stand for boards."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Seal:
 
 
 def asked() -> bytes:
-    """What the host puts into a session."""
+    """The random bytes that the host adds to a session."""
     return secrets.token_bytes(NONCE_BYTES)
 
 

@@ -35,7 +35,8 @@ class Line(Protocol):
         ...
 
     def read(self, timeout: float) -> bytes:
-        """What has come; waits up to `timeout` seconds for something, b"" if nothing.
+        """The bytes that have arrived; waits up to `timeout` seconds, b"" if there are
+        none.
 
         Errors  RemoteError where the line is gone
         """

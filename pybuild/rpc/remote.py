@@ -38,8 +38,9 @@ Start = Callable[[Portable, str], Line]
 
 
 def content_of(library: Portable) -> str:
-    """What a board says that it has in its flash: the library's name and a hash of its
-    code, its constants and crt; not of weights, which are sent, or of comments.
+    """The name and hash that a board reports for its flash: the library's name and a
+    hash of its code, its constants and crt; weights, which are sent, and comments do
+    not count.
     """
     content = hashlib.sha256()
     for path in (*crt_headers(), *crt_sources(), boards() / "common" / "server.c"):

@@ -1,4 +1,4 @@
-"""What each step of a run on a board writes: rows are kept in a buffer there.
+"""The results of each step of a run on a board: rows are kept in a buffer there.
 
 As many steps at a time as the board has memory for; each time is one run.
 """

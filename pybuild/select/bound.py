@@ -1,5 +1,5 @@
-"""What no kernel can be below: instructions of a multiply-accumulate, where nothing but
-these is counted. A fact of the core; knows no kernel.
+"""The lower limit of any kernel: instructions of a multiply-accumulate, counting
+nothing else. A fact of the core; knows no kernel.
 """
 
 from __future__ import annotations

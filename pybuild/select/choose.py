@@ -63,7 +63,7 @@ Options = Mapping[str, tuple[Option, ...]]
 def options_of(
     offers: Mapping[str, Sequence[Candidate]], targets: Mapping[str, Target]
 ) -> dict[str, tuple[Option, ...]]:
-    """What could compute each layer, in the order of its candidates."""
+    """The kernels that could compute each layer, in the order of its candidates."""
     names: dict[Func, str] = {}
     counts: Counter[str] = Counter()
 
@@ -132,7 +132,7 @@ def estimated(
 
 
 def chosen(options: Options, optimise: str) -> dict[str, Option]:
-    """What computes each layer.
+    """The kernel that computes each layer.
 
     Source  greedy: from the fastest kernels on, whatever step gains most
     """
@@ -213,7 +213,7 @@ class _Chosen:
 
 
 def _value(at: Mapping[str, Option], fastest: int, optimise: str) -> float:
-    """What these kernels come to: instructions, and bytes for what they are worth."""
+    """The total cost of these kernels: instructions, and bytes at their worth."""
     pieces: dict[str, int] = {}
     for option in at.values():
         pieces.update(option.pieces)
@@ -268,7 +268,7 @@ def _steps(
 
 @dataclass(frozen=True)
 class Weighed:
-    """What could compute each layer, and what counts."""
+    """The kernels that could compute each layer, and the weights of the costs."""
 
     options: Options
     optimise: str

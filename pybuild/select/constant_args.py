@@ -1,4 +1,4 @@
-"""What all layers that share a kernel give it alike becomes a constant of it."""
+"""Makes constants of the arguments that all layers of one kernel pass alike."""
 
 from __future__ import annotations
 

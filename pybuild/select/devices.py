@@ -62,7 +62,7 @@ def _names(target: Targets) -> list[str]:
 
 
 def processor_of(target: Targets) -> Llvm:
-    """What an object is compiled for.
+    """The processor that an object is compiled for.
 
     Errors  BuildError for devices of several kinds
     """

@@ -21,8 +21,8 @@ def for_devices(
     table: Sequence[Target],
     seen: Seen = lambda name, graph: None,
 ) -> Graph:
-    """What comes after the passes: streams, devices, what states become, and which
-    layers read numbers alone."""
+    """The steps after the passes: streams, devices, state, and which layers read known
+    numbers."""
     graph = streamed(graph, streams(asked.stream, graph))
     seen("streamed", graph)
     graph = closed(on_devices(opened(graph), table, asked.place), graph)

@@ -1,5 +1,5 @@
-"""What one instruction of a core does: two words beside each other, a product by a
-power of two. Knows no price.
+"""The single instructions of a core that the cost model knows: two neighbouring words,
+a product by a power of two. Knows no cost.
 """
 
 from __future__ import annotations

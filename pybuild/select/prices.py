@@ -79,8 +79,7 @@ class Price:
 
 
 def price(candidate: Candidate, target: Target) -> Price:
-    """What a candidate comes to; a task of the runtime's own is free, and a function
-    that is not ours."""
+    """The cost of a candidate; tasks of the runtime and foreign functions are free."""
     total, kernel, parts = 0.0, 0.0, dict[str, int]()
     at: Candidate | None = candidate
     while at is not None:

@@ -1,4 +1,5 @@
-"""What the cost model knows of a kernel's code, whatever its arguments are."""
+"""The facts that the cost model knows of a kernel's code, whatever its arguments
+are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a worker does: a build, its figures, its report; one at a time in a process."""
+"""The work of a worker: a build, its figures, its report; one at a time in a
+process."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Job:
 
     @property
     def source(self) -> tuple[Any, ...]:
-        """What the model is before it is built: jobs of one source share it."""
+        """The key of the model before it is built: jobs of one source share it."""
         parts = (self.path, self.model, self.load, self.quantise, self.files)
         return tuple(json.dumps(one, sort_keys=True) for one in parts)
 

@@ -73,7 +73,7 @@ def rows_of(project: Project) -> list[Row]:
 
 @dataclass
 class _Maker:
-    """What is read and found once for all rows."""
+    """Facts that are read and computed once for all rows."""
 
     problems: list[Problem] = field(default_factory=list)
     models: dict[str, Model | None] = field(default_factory=dict)
@@ -118,8 +118,8 @@ class _Maker:
         return replace(job, key=_key(job))
 
     def _said(self, words: Words, call: Callable[[], Any]) -> Any:
-        """What it gives; None where it finds something wrong, which is then told of the
-        place where the option stands."""
+        """The result of the call; None if it finds an error, which is then reported
+        with the place of the option."""
         try:
             return call()
         except BuildError as error:
@@ -164,7 +164,7 @@ class _Maker:
     def _device(
         self, words: Words, groups: dict[str, dict[str, Any]]
     ) -> dict[str, Any] | None:
-        """What counts, if a board does; puts the target into `groups`."""
+        """The board that counts, if there is one; puts the target into `groups`."""
         board, build = groups["board"], groups["build"]
         on = board.get("on", HOST)
         if on == HOST:
@@ -180,7 +180,8 @@ class _Maker:
         return facts
 
     def _wrong(self, model: Model, groups: Mapping[str, Any], words: Words) -> None:
-        """What would stop the build, as far as it is known before."""
+        """Reports errors that would stop the build, as far as they are known before
+        it."""
         if "labels" in words and "data" not in words:
             self._tell(words, [Problem("--labels", "needs data")])
         build, quantise = groups["build"], groups["quantise"]
@@ -275,7 +276,7 @@ def _samples(model: Model, quantise: Mapping[str, Any]) -> None:
 
 
 def labelled(graph: Graph, measure: Mapping[str, Any]) -> Samples:
-    """What accuracy is measured with.
+    """The samples that measure accuracy.
 
     Errors  BuildError for samples that are none of the graph, or without labels
     """

@@ -24,7 +24,7 @@ _MEASURES = (*LESS, *MORE)
 
 @dataclass(frozen=True, repr=False)
 class Swept:
-    """What a sweep has found.
+    """The results of a sweep.
 
     folder    with the table, the page and the builds
     rows      as lines of the table: docs/sweep.md

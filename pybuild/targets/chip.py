@@ -86,7 +86,7 @@ class Chip:
 
 
 def read_chip(file: Path, reader: Reader) -> Chip:
-    """What is wrong becomes the reader's problem."""
+    """Reads a chip; its errors become problems of the reader."""
     given = reader.toml(file)
     cpu = reader.one_of(given, "cpu", file, tuple(CORES))
     hz = reader.number(given, "hz", file)

@@ -1,4 +1,5 @@
-"""What a kernel may use on the machine it is compiled for: facts, no choices."""
+"""The features that a kernel may use on the machine it is compiled for: facts, no
+choices."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _zig() -> Toolchain | None:
 
 
 def missing_tools(kind: str, arch: str) -> str:
-    """What to install for a tool chain that is not here."""
+    """The packages to install for a missing tool chain."""
     match kind:
         case "gcc":
             if arch not in _PACKAGES:
@@ -183,7 +183,7 @@ def missing_tools(kind: str, arch: str) -> str:
 
 
 def missing_compilers(arch: str) -> str:
-    """What to install where there is no compiler for it."""
+    """The packages to install if there is no compiler for an architecture."""
     kinds = ("zig", "gcc") if arch in _BY_ALL else ("gcc",)
     return " or ".join(missing_tools(kind, arch) for kind in kinds)
 

@@ -96,7 +96,7 @@ def _numbered(form: str, taken: set[str], used: Counter[str]) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """What it could be called, shortest first."""
+    """The possible short names, shortest first."""
     if len(name) <= LONGEST and _PLAIN.fullmatch(name):
         return [name]
     parts = _path(name)

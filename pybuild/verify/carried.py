@@ -1,6 +1,6 @@
-"""What a layer has of its own of a difference: what it reads may differ already, and
-that a right layer carries on. So a right net is right in all its layers, however small
-the range of one in between, and a wrong layer is wrong where it is.
+"""The own share of a layer in a difference: its inputs may differ already, and a right
+layer passes that on. So a right net is right in all its layers, however small the range
+of one in between, and a wrong layer is wrong where it is.
 """
 
 from __future__ import annotations

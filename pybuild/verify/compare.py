@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Tally:
-    """What one back end has shown so far.
+    """The results of one back end so far.
 
     mismatches  elements further from the reference than the limits
     unequal     integer elements that differ at all, of `elements` compared
@@ -109,7 +109,7 @@ class Judge:
     def _held(
         self, name: str, have: Array, want: Array, every: Values
     ) -> tuple[str, Array, Array]:
-        """What both hold of an output that a reference gives as long as it holds."""
+        """Both values of an output, cut to the part that the reference gives."""
         bound = self.graph.bounded.get(name)
         if bound is None or have.shape == want.shape:
             return name, have, want

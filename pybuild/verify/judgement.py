@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What each back end showed beside the standard.
+    """The results of each back end beside the standard.
 
     ok    all are equal to it
     note  what ONNX Runtime does otherwise, for the user
@@ -81,7 +81,7 @@ def by_standard(
 
 
 def _why(path: Path) -> str:
-    """What ONNX Runtime says of how it runs the file; nothing is judged by it."""
+    """ONNX Runtime's explanation of how it runs the file; nothing is judged by it."""
     if not possible():
         return unfused(path)
     place = {"unfused": str(path.resolve())}
@@ -147,7 +147,8 @@ def limits_of(known: Reference) -> Limits:
 
 
 def values_of(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
-    """What the reference gave of `names`, where its type and shape are ours.
+    """The reference's values of `names`, if type and shape are ours. For a tensor that
+    lost channels: of those that remain.
 
     Of a tensor that lost channels: of those that it still has.
     """

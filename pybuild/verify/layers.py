@@ -1,4 +1,4 @@
-"""What each layer of a run gave: its range, and where it leaves a reference.
+"""The results of each layer of a run: its range, and where it leaves a reference.
 
 Values are taken from the plan that ships, row by row as they are written.
 """

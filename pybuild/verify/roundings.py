@@ -248,7 +248,8 @@ def _spread(true: Reals, moved: Sequence[Reals], most: Any = 0.0) -> Reals:
 
 
 def _real(world: Mapping[str, Any], node: Any, axis: int, whole: Array) -> Reals:
-    """What QuantizeLinear rounds, within the type, in steps of the integer."""
+    """The real numbers that QuantizeLinear rounds, within the type, in steps of the
+    integer."""
     x, scale, *zero = [world[name] for name in node.input if name]
     row = [1] * x.ndim
     if scale.size > 1:

@@ -1,5 +1,5 @@
-"""What each stage of a build made: the graph after each pass, the kernels that a layer
-could have, the plan, and a kernel's loops, C, LLVM IR and assembly.
+"""The results of each stage of a build: the graph after each pass, the kernels that a
+layer could have, the plan, and a kernel's loops, C, LLVM IR and assembly.
 
 Reads what there is; makes nothing that a build would not make.
 """
@@ -95,7 +95,7 @@ def _lines(graph: Graph) -> list[tuple[str, frozenset[str]]]:
 
 
 def _passes(library: Library, layer: str | None) -> Iterator[str]:
-    """What each pass changed, as a diff; of one layer, only lines that name it."""
+    """The changes of each pass, as a diff; for one layer, only lines that name it."""
     graphs = library.model.after_each_pass(library.options)
     before = _lines(graphs[0][1])
     head, first = graphs[0]

@@ -94,7 +94,7 @@ def board_group(board: Board) -> Group:
 
 
 def second_group(board: Board) -> Group:
-    """What makes a device of the board's second core."""
+    """The C files that make the board's second core a device."""
     common = boards() / "common"
     files = [common / "second.c", common / f"second_{board.chip}.c"]
     return Group("board", texts(files), board_flags(board))

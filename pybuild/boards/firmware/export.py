@@ -1,4 +1,4 @@
-"""What a firmware project takes of a board: its C files, linker script, Meson file.
+"""The files of a board for a firmware project: C, linker script, Meson file.
 
 Paths in the cross file are relative to it; nothing names this machine.
 """

@@ -1,4 +1,5 @@
-"""What kernels of a program take at most, of their machine code and one counted run.
+"""The worst-case instructions of a program's kernels, from their machine code and one
+counted run.
 
 How often a loop turns and a kernel is called is as counted; what a test of data decides
 between is taken for the longer way. Knows no loop IR: who asks must know that no loop
@@ -28,7 +29,7 @@ _FILLING = (
 
 @dataclass(frozen=True)
 class Trace:
-    """What a run did: how often each halfword of code was run, by its number.
+    """A recorded run: how often each halfword of code was executed, by its number.
 
     at    address of the first
     left  how often the code did not go on at a halfword that it came to

@@ -65,7 +65,7 @@ def number_lines(array: Array) -> list[str]:
 
 
 def limits(arrays: Iterable[Array]) -> list[str]:
-    """What initialisers of infinities and NaNs need."""
+    """The macros that initialisers with infinities and NaNs need."""
     if all(a.dtype.kind != "f" or np.isfinite(a).all() for a in arrays):
         return []
     return ["#include <math.h>", ""]

@@ -1,4 +1,4 @@
-"""What the generated C says of pieces of memory, and of devices.
+"""The generated C for regions of memory, and for devices.
 
 A model on the CPU alone has one region, its arena, unless the user gives it others.
 """

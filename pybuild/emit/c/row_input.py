@@ -1,4 +1,4 @@
-"""What the generated C says of inputs that are handed over in rows: NAME_push_rows."""
+"""The generated C for inputs that arrive in rows: NAME_push_rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the generated C says of an input whose samples come a few at a time:
-NAME_push_samples.
-"""
+"""The generated C for an input whose samples arrive a few at a time: NAME_push_samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generated C says of what is kept from run to run: NAME_save_state."""
+"""The generated C for state that is kept from run to run: NAME_save_state."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _restored(tables: Tables) -> list[str]:
 
 
 def state_tables(tables: Tables) -> list[str]:
-    """What struct crt_model refers to; [] where nothing is kept."""
+    """The tables that struct crt_model refers to; [] if there is no state."""
     if not tables.kept:
         return []
     name = tables.name

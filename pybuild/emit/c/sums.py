@@ -1,4 +1,4 @@
-"""What the generated C says of NAME_verify: whether flash is as it was built."""
+"""The generated C for NAME_verify, which checks that flash is as it was built."""
 
 from __future__ import annotations
 

@@ -150,13 +150,13 @@ def _is_simple(stmt: Stmt) -> bool:
 
 
 def _product(stmt: Stmt) -> Call | None:
-    """What adds a product to a sum."""
+    """The call that adds a product to a sum."""
     value = stmt.value if isinstance(stmt, Assign) else None
     return value if isinstance(value, Call) and value.intrin.name in _DOTS else None
 
 
 def _packed(stmt: Stmt) -> Call | None:
-    """What packs sums."""
+    """The call that packs sums."""
     if not isinstance(stmt, Let | Assign) or not isinstance(stmt.value, Call):
         return None
     call = stmt.value

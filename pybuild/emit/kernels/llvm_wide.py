@@ -13,7 +13,7 @@ _HALF, _FEW = "<8 x i32>", "<16 x i8>"
 
 
 def wide_features(processor: frozenset[str]) -> frozenset[str]:
-    """What kernels and these definitions may use.
+    """The features that kernels and these definitions may use.
 
     processor  its features, as LLVM calls them
     """

@@ -73,7 +73,7 @@ def _body(func: Func | Intrin) -> tuple[Stmt, ...]:
 
 
 def _values(func: Func | Intrin) -> list[Expr]:
-    """What variables are given."""
+    """The values that are assigned to variables."""
     body = statements(_body(func))
     given = [s.value for s in body if isinstance(s, Assign | Let)]
     lets = func.lets if isinstance(func, Intrin) else ()

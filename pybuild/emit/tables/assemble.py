@@ -277,7 +277,7 @@ class _Maker:
         return self._single(0, self.slot_buffers[slot.name], comment)
 
     def _single(self, at: int, buffer: int, comment: str) -> Operand:
-        """What has no rows."""
+        """The operand of a buffer without rows."""
         return Operand(at, buffer, self._rows(SINGLE_ROW), comment)
 
     def _rows(self, rows: Rows) -> int:
@@ -384,7 +384,7 @@ def _region(region: Region) -> RegionRow:
 
 
 def _unpack(plan: Plan) -> str:
-    """What all tasks of the plan that unpack call."""
+    """The function that all unpacking tasks of the plan call."""
     if not plan.unpacks:
         return ""
     return "crt_copy_weights" if plan.unpacks[0].plain else "crt_lz4_unpack"

@@ -1,5 +1,5 @@
-"""What the numbers of crt/abi.h can hold: a model that needs more is refused, as a
-number that is cut short would be another one.
+"""The limits of the numbers in crt/abi.h: a model that needs more is refused, because a
+truncated number would be wrong.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _scratch(plan: Plan) -> Iterator[tuple[str, _Piece]]:
 
 
 def _others(plan: Plan) -> Iterator[tuple[str, _Piece]]:
-    """What steps count, what is kept from run to run, parameters of devices."""
+    """The pieces for counters of steps, state, and parameters of devices."""
     linked = [stage for stage in plan.stages if stage.links]
     if linked:
         size = COUNTER_BYTES * max(stage.end - stage.first for stage in linked)

@@ -89,5 +89,5 @@ class Names:
 
 
 def accessors(symbol: str) -> tuple[str, str, str]:
-    """What follows NAME_ in the functions of an input or output."""
+    """The suffixes after NAME_ in the functions of an input or output."""
     return symbol, f"set_{symbol}", f"bind_{symbol}"

@@ -1,5 +1,5 @@
-"""What a model has in flash, and how NAME_verify knows it to be right: checksums of
-numbers, copies of tables of addresses. Numbers and names, no text.
+"""The contents of flash that NAME_verify checks: checksums of numbers, copies of tables
+of addresses. Numbers and names, no text.
 """
 
 from __future__ import annotations

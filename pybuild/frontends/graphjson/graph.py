@@ -300,7 +300,7 @@ def _parameter_problems(
 
 
 def _type_problems(graph: Graph, node: Node) -> list[Problem]:
-    """What infer() says of a node, also when it did not expect such a one."""
+    """The problems that infer() finds in a node, also for unexpected forms."""
     try:
         return check_types(replace(graph, nodes=(node,)))
     except _DO_NOT_FIT as error:

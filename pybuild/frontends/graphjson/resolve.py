@@ -26,7 +26,7 @@ OWN = (
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a node computes; op "" for nothing that is known."""
+    """The operator or function that a node computes; op "": unknown."""
 
     op: str
     attrs: Mapping[str, Attr]

@@ -91,7 +91,7 @@ def _is_shared_view(document: Document, item: Item) -> bool:
 
 
 def _view_problems(document: Document, item: Item) -> Iterator[str]:
-    """What is wrong with a `__nop`, which writes nothing anywhere."""
+    """The problems of a `__nop`, which writes nothing."""
     if not _is_plain_view(item):
         return
     name = document.items[item.inputs[0][0]].name

@@ -45,7 +45,7 @@ def _gather(op: Op, values: Sequence[Any]) -> Any:
 
 
 def _cuts(op: Op, values: Sequence[Any]) -> list[slice]:
-    """What a Slice takes of each axis."""
+    """The slices that a Slice takes of each axis."""
     data = values[0]
     if len(values) == 1:
         starts, ends = op.integers("starts", ()), op.integers("ends", ())

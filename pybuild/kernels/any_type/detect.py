@@ -39,7 +39,7 @@ _LIMITS = "the least score, the greatest overlap"
 
 
 def _share() -> Intrin:
-    """What two boxes both cover, of what either covers; 0 of one without area."""
+    """The intersection of two boxes over their union; 0 for boxes without area."""
     a0, a1, a2, a3 = a = tuple(Var(f"a{n}", FLOAT32) for n in range(4))
     b0, b1, b2, b3 = b = tuple(Var(f"b{n}", FLOAT32) for n in range(4))
     first, second, high, wide, both = (

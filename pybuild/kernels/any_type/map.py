@@ -96,7 +96,7 @@ def _nested(
 
 
 def form(axes: Sequence[Axis]) -> str:
-    """What distinguishes the code of two nests."""
+    """The key that distinguishes the code of two loop nests."""
     rows = (
         "".join("0" if s == 0 else "1" if s == 1 else "s" for s in axis.steps)
         for axis in axes

@@ -195,7 +195,7 @@ class Product(ABC):
     @property
     @abstractmethod
     def given(self) -> dict[str, Expr]:
-        """What the end of a sum needs."""
+        """The arguments that the epilogue of a sum needs."""
 
     def begin(self, number: int) -> tuple[Packed, ...]:
         """Binds arguments and tables, the first of which has that number."""
@@ -203,14 +203,16 @@ class Product(ABC):
 
     @abstractmethod
     def turn(self, value: Expr, total: Var) -> Expr:
-        """What is stored of a column's value; what it adds to the column's total."""
+        """The stored form of a column's value, and its contribution to the column's
+        total."""
 
     @abstractmethod
     def turned_all(self, first: Expr, totals: Sequence[Var]) -> None:
         """After the values of a block of columns."""
 
     def clear(self, block: Var) -> None:
-        """What no value of a block's columns is written to, and is read."""
+        """Clears the places of a block's columns that are read, but to which no value
+        is written."""
         return
 
     def lane(self, number: Expr, many: Expr) -> Expr:
@@ -222,7 +224,7 @@ class Product(ABC):
         return x
 
     def of_row(self, index: int, x: Expr) -> dict[str, Expr]:
-        """What a row of a block adds to each of its sums, by name."""
+        """The terms that a row of a block adds to each of its sums, by name."""
         return {}
 
     @abstractmethod
@@ -238,7 +240,7 @@ class Product(ABC):
     def end(
         self, known: Mapping[str, Var], total: Expr, row: int, column: Expr
     ) -> Expr:
-        """What is stored of a sum."""
+        """The value that is stored for a sum."""
 
 
 class Turns(Product):

@@ -45,7 +45,7 @@ def have_room(pairs: Iterable[tuple[Named, Named]]) -> bool:
 
 
 def told(computes: str, order: str, end: str = "") -> str:
-    """What readers of a kernel's C are told: a field a line.
+    """The description of a kernel in the comment of its C: a field a line.
 
     computes  a formula or a sentence, with types
     order     in which it reads and writes
@@ -75,7 +75,7 @@ class Builder:
 
     @classmethod
     def after(cls, func: Func, values: Iterable[int], name: str, doc: str) -> Builder:
-        """What goes on where a kernel ends."""
+        """A builder that continues where a kernel ends."""
         k = cls(name, doc)
         k.values += values
         k._args += func.args

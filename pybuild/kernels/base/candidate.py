@@ -1,4 +1,4 @@
-"""What a kernel offers the planner: its code, its tables, its rows of each tensor.
+"""A kernel as the planner sees it: its code, its tables, its rows of each tensor.
 
 Knows no addresses: rows and bytes only.
 """

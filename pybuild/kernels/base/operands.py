@@ -94,7 +94,8 @@ def elementwise_operands(node: Node, graph: Graph) -> Operands:
 
 
 def inner_shape(tensor: Tensor, operands: Operands, rank: int) -> tuple[int, ...]:
-    """What one call sees of a tensor, with as many axes as a tensor of `rank`."""
+    """The shape of the part of a tensor that one call sees, with as many axes as a
+    tensor of `rank`."""
     shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
     return shape[2:] if operands.bands > 1 else shape
 

@@ -96,7 +96,7 @@ class Window:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         if self.pointwise:
             parts = ["pointwise", "strided" if self.stride_w > 1 else ""]
         else:

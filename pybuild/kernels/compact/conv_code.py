@@ -113,7 +113,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         gaps = ", with gaps between taps" if self.window.dilated else ""
         return told(
             f"convolution, int8, int32 sums by pairs of int16 (SMLAD): windows of "

@@ -92,7 +92,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         lines = "rows under the window are"
         if self.image is not None:
             lines = "output row by output row: the rows under the window are"
@@ -105,7 +105,7 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        """What distinguishes the sums of two layers."""
+        """The key that distinguishes the sums of two layers."""
         wide = "wide" if self.turns > UNROLLED else ""
         return "_".join(p for p in (wide, kind_of(self.epilogue, self.signed)) if p)
 

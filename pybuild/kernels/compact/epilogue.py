@@ -22,7 +22,7 @@ def forms(epilogue: Affine) -> tuple[bool, ...]:
 
 
 def kind_of(epilogue: Affine, signed: bool) -> str:
-    """What distinguishes the code of two layers."""
+    """The key that distinguishes the code of two layers."""
     return "_".join(["signed"] * signed + ["clamped"] * epilogue.clamped)
 
 

@@ -100,7 +100,8 @@ def _first_of_pairs(layer: Layer) -> list[int]:
 
 
 def table(layer: Layer, bias: Array) -> Packed:
-    """What each pair of output channels starts and ends with, in reading order."""
+    """The start values and epilogue numbers of each pair of output channels, in reading
+    order."""
     made = layer.epilogue
     if isinstance(made, Exact):
         pairs = np.asarray(_first_of_pairs(layer))[:, None] + (0, 1)

@@ -119,7 +119,8 @@ class Layer:
         return self.window.out_width % self.pixels
 
     def sum_key(self, pixels: int) -> str:
-        """What distinguishes the code of the sums of two layers, of so many pixels."""
+        """The key that distinguishes the code of the sums of two layers, for so many
+        pixels."""
         parts = (
             f"{self.channels}x{pixels}_by{self.unrolled}",
             "once" if self.widened_together > 1 else "",
@@ -144,7 +145,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         first = "read where it lies" if self.direct else "copied side by side"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         return told(
@@ -156,7 +157,7 @@ class Layer:
         )
 
     def part_doc(self, pixels: int) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         return (
             f"Sums of {self.channels} output channels x {pixels} pixels in "
             f"registers, {_LANES * self.unrolled} taps in a turn."

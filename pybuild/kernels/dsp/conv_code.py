@@ -325,7 +325,7 @@ class _Writer:
             Sums(k, self.layer, inner, self.finish.inside(inner)).write(pixels)
 
     def _part_name(self, pixels: int) -> str:
-        """What distinguishes the code of two layers here."""
+        """The name of the part, which distinguishes the code of two layers here."""
         layer = self.layer
         parts = (
             f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled_of(pixels)}",

@@ -123,7 +123,7 @@ class Sums:
         return blocks * (2 if self.layer.apart else 1)
 
     def _starts(self, ends: Var, b: int, p: int) -> _Pair:
-        """What both sums of a pair begin with."""
+        """The start values of both sums of a pair."""
         k, layer = self.k, self.layer
         first: Expr = const(0)
         second: Expr = const(0)

@@ -52,7 +52,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         return told(
             "depthwise convolution, int16 x int8, int32 sums by pairs of int16 "

@@ -239,7 +239,7 @@ class _Writer:
             self._widen_row(x, to, known)
 
     def _widening(self) -> dict[str, Expr]:
-        """What the widening of a row must be given."""
+        """The arguments for the widening of a row."""
         given = {
             "channels": self.channels,
             "pairs": self.pairs,
@@ -360,7 +360,7 @@ class _Writer:
             inner.write(self._part_name())
 
     def _part_name(self) -> str:
-        """What distinguishes the code of two layers here."""
+        """The name of the part, which distinguishes the code of two layers here."""
         layer, w = self.layer, self.w
         parts = (
             f"depthwise_dsp_{layer.of or 'rows'}",

@@ -52,7 +52,7 @@ class Clamp:
     dtype: DType = INT8
 
     def bind(self, k: Builder) -> Callable[[Expr], Expr]:
-        """What ends a value that is `lift` too low."""
+        """The function that finishes a value that is `lift` too low."""
         lift = k.arg("lift", self.lift + self.drop)
         drop = k.arg("drop", self.drop) if self.drop else None
         saturate = SATURATE8 if self.dtype is INT8 else SATURATE16
@@ -67,14 +67,14 @@ class Clamp:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         if not self.lift + self.drop:
             return ""
         return "_held" if self.drop else "_lifted"
 
 
 def clamp_of(made: AddParameters | MulParameters, dtype: DType = INT8) -> Clamp:
-    """What ends a sum."""
+    """The clamp that finishes a sum."""
     return Clamp(made.low - dtype.low, dtype.high - made.high, dtype)
 
 

@@ -30,7 +30,7 @@ FourEnds = Affine | Exact | End16
 
 
 def epilogue_key(epilogue: FourEnds) -> str:
-    """What distinguishes the code of two layers."""
+    """The key that distinguishes the code of two layers."""
     if isinstance(epilogue, End16):
         return epilogue.key
     return kind(epilogue, is_usual(epilogue))
@@ -80,7 +80,7 @@ class End:
         self.k.assign(self.ends, offset(self.ends, size * channels))
 
     def start(self, channel: int) -> Expr:
-        """What its sums begin with."""
+        """The start values of its sums."""
         if isinstance(self.finish, Bound16):
             return self.finish.start(self.ends, channel * row_words(self.epilogue))
         if isinstance(self.epilogue, Exact):

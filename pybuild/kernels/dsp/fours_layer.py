@@ -219,7 +219,7 @@ class Layer:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of the sums."""
+        """The key that distinguishes the code of the sums."""
         w = self.window
         parts = (
             "whole" if self.whole else "",
@@ -235,7 +235,7 @@ class Layer:
 
     @property
     def _written(self) -> str:
-        """What is known of pixels whose codes are written out."""
+        """The facts about pixels whose code is unrolled."""
         whole = self.window.out_width // self.pixels
         many = f"blocks{whole}" if self.skips_columns and not self.once else ""
         return "_".join(n for n in (many, self.skips) if n)
@@ -257,7 +257,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilation_w > 1 else ""

@@ -62,7 +62,7 @@ class Sums:
         )
 
     def _known(self, name: str) -> Expr:
-        """What was given, or that it is 0."""
+        """The argument of that name, or the constant 0."""
         return self.known.get(name, const(0))
 
     def _pixels(self, line: Var, taps: Var, out: Var) -> None:

@@ -80,7 +80,8 @@ def pack(weights: Ints) -> Packed:
 
 
 def table(layer: Layer, bias: Array) -> Packed:
-    """What each output channel starts and ends with, in reading order."""
+    """The start values and epilogue numbers of each output channel, in reading
+    order."""
     rows = layer.epilogue.columns(bias)[in_blocks(len(bias), OUTPUTS)]
     order = f"{EACH}: {layer.epilogue.row}"
     return Packed("epilogue", rows.astype(np.int32).reshape(-1), order=order)

@@ -107,7 +107,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         outside = self.window.padded or self.taller
         beside = ", which may leave the image" if outside else ""
         return told(

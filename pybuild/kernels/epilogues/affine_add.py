@@ -38,7 +38,7 @@ class AffineAdd:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         return f"shift{self.shift}" + ("" if self.base is None else "_even")
 
     @property

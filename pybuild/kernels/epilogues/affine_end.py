@@ -85,7 +85,7 @@ class AffineFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
@@ -226,7 +226,7 @@ def fraction(epilogue: Affine | Exact) -> int:
 
 
 def kind(epilogue: Affine | Exact, usual: bool) -> str:
-    """What distinguishes the code of two layers."""
+    """The key that distinguishes the code of two layers."""
     if isinstance(epilogue, Exact):
         return epilogue.key
     if isinstance(epilogue, Rounded):

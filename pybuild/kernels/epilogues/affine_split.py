@@ -66,8 +66,8 @@ class Split:
     exact: Exact | None = None
 
     def added(self, bias: Array) -> Ints:
-        """What is added to sums before they end: nothing where the rule itself adds
-        the bias."""
+        """The value that is added to sums before their epilogue: nothing if the rule
+        itself adds the bias."""
         return np.where(self.uppers < 0, 0, bias.astype(np.int64))
 
     def rows(self, bias: Array) -> Ints:
@@ -82,7 +82,7 @@ class Split:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         signed = "signed" if self.below is not None else ""
         clamped = "clamped" if self.clamped else ""
         held = "held" if self.limit is not None else ""

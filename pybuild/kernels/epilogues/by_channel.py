@@ -194,7 +194,7 @@ class ScalarFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
@@ -212,7 +212,7 @@ class ScalarFinish:
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
-        """What an accumulator begins with, its row of the table at `at`."""
+        """The start value of an accumulator, whose row of the table is at `at`."""
         return const(0) if starts_at_zero(self.epilogue) else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:

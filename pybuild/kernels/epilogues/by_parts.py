@@ -181,7 +181,7 @@ def _steps_of_float64(scale: float, most: int, even: bool, name: str) -> bool:
 
 
 def _scaled(sums: Ints, row: Row, name: str) -> Ints:
-    """What a rule makes of sums from 0 on."""
+    """The results of a rule for sums of 0 or more."""
     multiplier, rest, shift = row
     if name == "precise":
         high = (sums * multiplier + (sums * rest >> 32)) >> 32

@@ -104,7 +104,7 @@ class End16:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         clamped = "clamped" if self.clamped and self.is_cheap else ""
         parts = (self.form, "s64" if self.long else "", clamped)
         return "_".join(p for p in parts if p)
@@ -196,7 +196,7 @@ class Bound16:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         return self.bound
 
     @property
@@ -212,7 +212,7 @@ class Bound16:
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
-        """What an accumulator begins with, its row of the table at `at`."""
+        """The start value of an accumulator, whose row of the table is at `at`."""
         return const(0) if self.epilogue.long else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:

@@ -44,7 +44,7 @@ class OneRule:
         return _WORDS[self.rule]
 
     def bind(self, k: Builder, name: str = "") -> Callable[[Expr], Expr]:
-        """What scales a vector that was shifted left."""
+        """The function that scales a vector that was shifted left."""
         if not self.rule:
             return lambda value: value
         multiplier = k.arg(f"{name}multiplier", self.multiplier)

@@ -136,7 +136,7 @@ class Requant:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         left = "_left" if self.left else ""
         return f"{'channel' if self.per_channel else 'tensor'}{left}_{self.rounding}"
 

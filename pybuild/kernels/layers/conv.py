@@ -1,5 +1,5 @@
-"""What the kernels of dsp/conv_code.py are made from: a convolution, how many pixels
-of it are done together, and the order in which its taps are read.
+"""The layer that dsp/conv_code.py writes kernels for: a convolution, how many of its
+pixels are computed together, and the order in which its taps are read.
 
 Knows no weight and no node.
 """
@@ -184,7 +184,8 @@ class Layer:
 
     @property
     def step(self) -> int:
-        """What a pair of taps is of the patch, in words, or of the row, in bytes."""
+        """The distance of a pair of taps: in words of the patch, or in bytes of the
+        row."""
         return 2 if self.direct else self.pixels
 
     @property
@@ -246,7 +247,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         dense = self.pixels == 1 and self.window.pointwise
         kind = "fully connected layer" if dense else "convolution"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
@@ -261,7 +262,7 @@ class Layer:
         )
 
     def part_doc(self, pixels: int) -> str:
-        """What the C of the innermost part says, for so many pixels."""
+        """The comment in the C of the innermost part, for so many pixels."""
         many = "a pixel" if pixels == 1 else f"{pixels} pixels"
         if self.lone:
             return f"The only output channel of {many}: two taps a word, all in order."

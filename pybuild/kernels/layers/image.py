@@ -35,7 +35,7 @@ def image_of(node: Node, graph: Graph) -> Image:
 
 
 def whole_images(node: Node, graph: Graph) -> tuple[RowAccess, RowAccess]:
-    """What such a layer writes and reads, where a call makes an image."""
+    """The accesses of such a layer, if a call makes a whole image."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     out, source = (RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     return out, source

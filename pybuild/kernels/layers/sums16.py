@@ -86,7 +86,7 @@ class LongSums:
             self.carry()
 
     def carry(self) -> None:
-        """What the sums hold goes to the totals."""
+        """Adds the sums to the totals."""
         for accs, longs in zip(self.sums, self.totals, strict=True):
             for acc, total in zip(accs, longs, strict=True):
                 self.k.assign(total, total + i64(acc))

@@ -1,4 +1,4 @@
-"""What layers with weights have in common: values, folded biases, padded rows."""
+"""The common part of layers with weights: values, folded biases, padded rows."""
 
 from __future__ import annotations
 

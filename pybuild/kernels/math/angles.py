@@ -71,7 +71,7 @@ def _parts(bits: int) -> list[float]:
 
 
 def reduced(r: Real, x: Expr, near: bool) -> tuple[Lets, Expr, Expr]:
-    """What is left of x, and how many quarters were taken off, as bits.
+    """The reduced angle of x, and how many quarters were subtracted, as bits.
 
     near  of |x| below NEAR; else of float32 below MIDDLE, of float64 below 2^30
     """

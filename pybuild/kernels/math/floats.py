@@ -34,7 +34,7 @@ Lets = list[tuple[Var, Expr]]
 
 
 class Real:
-    """What differs between float32 and float64.
+    """The differences between float32 and float64.
 
     short  name in C; whole, bits: integers of its width; fraction: bits of the format;
     terms: of each series
@@ -61,8 +61,8 @@ class Real:
 
     @property
     def rounding(self) -> Const:
-        """What a number is rounded by when this is added: its last bits are of whole
-        numbers then. No conversion, so that NaN and infinity do no harm."""
+        """The constant that rounds a number when it is added: the last bits then hold
+        whole numbers. There is no conversion, so NaN and infinity do no harm."""
         return self.number(1.5 * 2.0**self.fraction)
 
     def rounded(self, moved: Expr) -> Expr:

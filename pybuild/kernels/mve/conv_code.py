@@ -181,7 +181,7 @@ class _Writer(Patches):
         return self.steps * self.step - self.step
 
     def _run_values(self) -> dict[str, Expr]:
-        """What sums of 64 bits need."""
+        """The arguments for sums of 64 bits."""
         if not self.layer.run_steps:
             return {}
         most, steps = self.layer.run_steps, self.layer.steps - self.layer.tail
@@ -297,7 +297,7 @@ class _Writer(Patches):
         return fours
 
     def _starts(self, ends: Expr) -> list[Expr]:
-        """What the sums of a block begin with."""
+        """The start values of the sums of a block."""
         layer, finish = self.layer, self.finish
         if not isinstance(finish, ScalarFinish | Bound16):
             return [const(0)] * layer.together

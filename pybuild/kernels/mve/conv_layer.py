@@ -1,5 +1,5 @@
-"""What the kernels of conv_code.py are made from: a convolution, and how the bytes
-of its windows become vectors. Knows no weight and no node.
+"""The layer that conv_code.py writes kernels for: a convolution, and how the bytes of
+its windows become vectors. Knows no weight and no node.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Layer:
 
     @property
     def over(self) -> bool:
-        """What is read where it lies is written over."""
+        """True if the rows that are read in place are overwritten."""
         return self.row and self.direct and not self.copied
 
     @property
@@ -270,7 +270,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         kind = "convolution" if self.pixels > 1 else "fully connected layer"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         first = "read where they lie" if self.direct else "copied into the patch"
@@ -286,7 +286,7 @@ class Layer:
 
     @property
     def dot_doc(self) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         return (
             f"Sums of {self.together} output channels, {self.step} taps at a time, and "
             "their epilogue; weights and epilogue forward."
@@ -294,7 +294,7 @@ class Layer:
 
     @property
     def dot_key(self) -> str:
-        """What distinguishes the code of the sums of two layers."""
+        """The key that distinguishes the code of the sums of two layers."""
         odd = self.group_outputs % self.together
         parts = (
             self.types,

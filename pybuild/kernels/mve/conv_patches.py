@@ -14,7 +14,7 @@ from pybuild.kernels.mve.conv_layer import Layer
 
 
 class Patches:
-    """What writes the bytes of windows, each into a patch.
+    """Writes the bytes of windows, each into a patch.
 
     pitch          values from one patch to the next
     x_zero         of columns outside

@@ -83,13 +83,13 @@ class Planes:
 
     @property
     def ends_with_four(self) -> bool:
-        """What is left of a row is less than half a turn."""
+        """True if less than half an iteration is left of a row."""
         width = self.window.out_width
         return width > 2 * FOUR and 0 < width % (2 * FOUR) <= FOUR
 
     @property
     def sum_key(self) -> str:
-        """What distinguishes the code of the sums of two layers."""
+        """The key that distinguishes the code of the sums of two layers."""
         width = self.window.out_width
         parts = (
             f"{self.steps}and{self.singles}" if self.singles else str(self.steps),
@@ -128,7 +128,7 @@ class Planes:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         return told(
             f"depthwise convolution, int16 x int8, int32 sums: {w.kernel_h}x"
@@ -141,7 +141,7 @@ class Planes:
 
     @property
     def sum_doc(self) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         more = f", and {self.singles} more one by one" * (self.singles > 0)
         return f"Sums of four pixels of a channel: {VECTOR} taps at a time{more}."
 

@@ -127,7 +127,7 @@ class _Writer:
         self.k = Builder("repeat", told(f"{turns.count} turns of the same steps", ways))
 
     def root(self, name: str) -> tuple[str, int]:
-        """What a tensor is a piece of, and where it begins in it."""
+        """The tensor that a tensor is a piece of, and the offset of the piece."""
         at = 0
         while name in self.views:
             name, more = self.views[name]

@@ -1,5 +1,5 @@
-"""What stands before and behind the integer sums of layers of int8 weights and float32
-inputs: a tensor made int8 by its own range, and sums made real numbers.
+"""The steps around the integer sums of layers with int8 weights and float32 inputs: a
+tensor is made int8 by its own range, and sums are made real numbers.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def blocks(target: Target, axes: Sequence[Axis], elem: DType) -> Blocks | None:
 
 
 def key(axes: Sequence[Axis], by: Blocks | None = None) -> str:
-    """What distinguishes the code of two copies."""
+    """The key that distinguishes the code of two copies."""
     kind = f"{len(axes)}d" + ("_strided" if _strided(axes) else "")
     if by is None:
         return kind

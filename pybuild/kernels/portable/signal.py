@@ -1,5 +1,5 @@
-"""What stands before a net that hears, in integers: channel by channel, sample by
-sample.
+"""The signal processing before a net that hears, in integers: channel by channel,
+sample by sample.
 """
 
 from __future__ import annotations

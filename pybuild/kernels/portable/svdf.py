@@ -104,7 +104,7 @@ class _Writer:
     # ---- sums -------------------------------------------------------------------
 
     def _seen(self, row: Expr, weights: Expr, count: Expr) -> Var:
-        """What one filter makes of the input."""
+        """The result of one filter for the input."""
         k = self.k
         w, seen = k.let("w", weights), k.let("seen", const(0, self.kind))
         with k.loop("i", count) as i:

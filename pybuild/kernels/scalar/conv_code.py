@@ -294,7 +294,7 @@ class _Writer:
         }
 
     def _part_name(self) -> str:
-        """What distinguishes the code of two layers here."""
+        """The name of the part, which distinguishes the code of two layers here."""
         layer = self.layer
         parts = (
             f"block{layer.channels}x{layer.pixels}_by{layer.unrolled}",

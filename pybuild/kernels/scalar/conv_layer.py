@@ -220,7 +220,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         first = "read where it lies" if self.direct else "copied side by side"
         if self.ahead:
             first += ", those of the whole row before any sum"
@@ -237,7 +237,7 @@ class Layer:
 
     @property
     def part_doc(self) -> str:
-        """What the C of the innermost part says."""
+        """The comment in the C of the innermost part."""
         paired = "; a word holds the weights of two channels, a sum both of theirs"
         return (
             f"Sums of {self.channels} output channels x {self.pixels} pixels in "

@@ -69,7 +69,7 @@ class Layer:
 
     @property
     def half(self) -> int:
-        """What is added to a pixel that is copied."""
+        """The number that is added to each copied pixel."""
         return HALF if self.line_elem is UINT8 else 0
 
     @property
@@ -147,7 +147,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilated else ""

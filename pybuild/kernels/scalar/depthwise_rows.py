@@ -82,7 +82,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         return told(
             f"depthwise convolution, int8, int32 sums: {w.kernel_h}x{w.kernel_w} "

@@ -1,4 +1,4 @@
-"""What the kernels of conv_code.py are made from: a convolution, and how many of its
+"""The layer that conv_code.py writes kernels for: a convolution, and how many of its
 pixels and channels are summed together. Knows no weight and no node.
 """
 
@@ -72,7 +72,8 @@ class Layer:
 
     @property
     def whole_rows(self) -> bool:
-        """What is under a row of windows is copied together, not some pixels."""
+        """True if a whole row under the windows is copied at once, instead of some
+        pixels."""
         return not self.window.pointwise or self.window.stride_w > 1
 
     @property
@@ -116,7 +117,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         rows = "the rows under them copied" if self.whole_rows else "copied"
         return told(
             f"convolution, int8, int32 sums: {self.window.words}",

@@ -55,7 +55,7 @@ class Function:
         return f"function {self.name}"
 
     def integers(self, node: Node, graph: Graph) -> tuple[int, ...]:
-        """What `a` holds for one node that calls this.
+        """The integers `a` for one node that calls this function.
 
         Errors  BuildError for what are not 32-bit integers
         """
@@ -106,7 +106,7 @@ def has_reference(node: Node) -> bool:
 
 
 def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """What the user says that it means.
+    """The result by the user's definition in numpy.
 
     Errors  BuildError without a meaning, or one of other shapes or types
     """

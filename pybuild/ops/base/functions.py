@@ -101,7 +101,7 @@ def functions(*given: Function | Iterable[Function]) -> Functions:
 
 
 def library_of(given: AnyFunctions) -> Functions:
-    """What a parameter `functions` stands for: none, one, several, or a library."""
+    """The library for a parameter `functions`: none, one, several, or a library."""
     if isinstance(given, Functions):
         return given
     if given is None:

@@ -1,4 +1,4 @@
-"""What every operator is: its shapes, its numpy meaning, its cost.
+"""The definition of every operator: its shapes, its numpy meaning, its cost.
 
 Must not know files, kernels or memory.
 """

@@ -78,7 +78,7 @@ def turns_of(node: Node, graph: Graph) -> Turns:
 
 
 def names_read(node: Node) -> tuple[str, ...]:
-    """What the body calls the node's inputs, constants too."""
+    """The body's names for the node's inputs, constants included."""
     return _parsed(str(node.attrs["body"])).inputs
 
 

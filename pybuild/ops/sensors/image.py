@@ -152,7 +152,7 @@ def _shares(resize: str, given: int, made: int, i: int) -> dict[int, Fraction]:
 
 @dataclass(frozen=True)
 class Layer:
-    """What an `image` node does, checked.
+    """The checked parameters of an `image` node.
 
     top, left  of the part, in pixels that the format makes
     """

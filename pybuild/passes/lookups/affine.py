@@ -33,7 +33,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """What is wanted: [256, channels] integers, and the real numbers that they round.
+    """The wanted function: [256, channels] integers, and the real numbers that they
+    round.
 
     root  the tensor that is read
     node  makes the result

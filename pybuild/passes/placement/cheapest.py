@@ -15,7 +15,7 @@ from pybuild.targets.target import Target
 
 @dataclass(frozen=True)
 class Bill:
-    """What everything costs, in the time of one instruction of device 0."""
+    """The costs of everything, in the time of one instruction of device 0."""
 
     targets: tuple[Target, ...]
     compute: Callable[[Node, int], float]

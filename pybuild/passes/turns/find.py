@@ -60,7 +60,7 @@ class Role:
         return found
 
     def column(self, output: int) -> list[str]:
-        """What each turn makes; "": nothing."""
+        """The tensors that each iteration makes; "": none."""
         return [node.outputs[output] if node else "" for node in self.nodes]
 
 
@@ -238,7 +238,7 @@ class _Match:
         return False
 
     def _expected(self, source: Source, turn: int) -> list[str]:
-        """What a node of this turn reads."""
+        """The tensors that a node of this iteration must read."""
         if source.role is None and source.parts is None:
             return [source.held]
         if source.parts is not None:

@@ -155,7 +155,7 @@ class _First:
     # ---- constants ----------------------------------------------------------------
 
     def _value(self, place: Place) -> Array:
-        """What a role makes of the state that the loop begins with."""
+        """The value of a role for the state that the loop begins with."""
         role, graph = self.loop.roles[place[0]], self.facts.graph
         reads = [self._read(source) if source else None for source in role.reads]
         made = operator_of(role.node, graph).reference(role.node, graph, reads)

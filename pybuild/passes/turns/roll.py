@@ -96,7 +96,7 @@ class _Rolled:
         return used(remove_dead(self.edit.done()))
 
     def _input(self, source: Source) -> str:
-        """What the body calls it."""
+        """The body's name for a source."""
         if source.role is not None and not source.kept:
             return _inner(source.role)
         if source not in self.inner:
@@ -112,7 +112,7 @@ class _Rolled:
         return self.inner[source]
 
     def _first(self, place: Place) -> str:
-        """What the first turn reads of the state."""
+        """The state that the first iteration reads."""
         name = self.loop.first[place]
         if name:
             return name
@@ -122,7 +122,8 @@ class _Rolled:
     # ---- what the turns make --------------------------------------------------------
 
     def _outputs(self) -> list[tuple[Place, str, Way]]:
-        """What is read outside: the last turn's, or that of all turns."""
+        """The results that are read outside: the last iteration's, or those of all
+        iterations."""
         found: list[tuple[Place, str, Way]] = []
         last = self.loop.count - 1
         ends = {*self.old.outputs, *(s.next for s in self.old.state.values())}
@@ -209,7 +210,7 @@ def _inner(place: Place) -> str:
 
 
 def _base(name: str, made: Mapping[str, Node], known: Container[str]) -> str:
-    """What a tensor is before it is only seen in another shape, as far as known."""
+    """The tensor before it is only reshaped, as far as it is known."""
     while name not in known and name in made and made[name].op == "reshape":
         name = made[name].inputs[0]
     return name

@@ -51,7 +51,7 @@ class Slot:
 
 
 def key_of(packed: Packed, node: Node) -> Key:
-    """What slots are told apart by."""
+    """The key that distinguishes slots."""
     return packed.parameters, packed.layout, node.device
 
 

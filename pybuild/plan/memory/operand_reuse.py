@@ -64,7 +64,7 @@ def _met(
     how: Sequence[object],
     block_offsets: Mapping[str, BlockOffset],
 ) -> tuple[object, ...]:
-    """What tells the operands of one step from those of another."""
+    """The key that distinguishes the operands of one step from those of another."""
     return (*(block_offsets[name].at for name in names), *how)
 
 

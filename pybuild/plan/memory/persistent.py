@@ -40,7 +40,7 @@ def kept_memory(
 
 
 def id_of(graph: Graph, kept: Sequence[Kept]) -> int:
-    """What tells apart whose state it is: the model, its weights, and the plan."""
+    """The id of the owner of state: of the model, its weights, and the plan."""
     code = zlib.crc32(graph.dump().encode())
     for name in sorted(graph.constants.keys() - graph.parameters.keys()):
         code = zlib.crc32(graph.constants[name].tobytes(), code)

@@ -20,7 +20,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says of memory, as make_plan has it.
+    """The user's requests on memory, as make_plan has them.
 
     by_rows  whether rows that are done with make room
     little   whether tables are to be few bytes

@@ -53,7 +53,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What decides which region a block gets, where a device has several.
+    """The facts that decide which region a block gets, if a device has several.
 
     specs   the user's regions; a device without has one, as large as it needs
     moved   bytes that a run reads and writes, by the block's name
@@ -189,7 +189,8 @@ def _too_large(
 
 
 def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
-    """What is alive when most bytes are; of blocks in pieces those that are."""
+    """The blocks that are alive at the peak; of blocks in pieces, those with live
+    pieces."""
     if wishes.pieces:
         sizes = most_alive([wishes.pieces[block.name] for block in blocks])
         pairs = zip(blocks, sizes, strict=True)

@@ -27,7 +27,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Touch:
-    """What a step does to the memory of the CPU.
+    """The accesses of a step to the memory of the CPU.
 
     device  that does it, in its own time; 0: the CPU, at once
     """
@@ -39,7 +39,7 @@ class Touch:
 
 @dataclass
 class _Pending:
-    """What a device may still be going to read and write."""
+    """The bytes that a device may still read and write."""
 
     reads: list[Span] = field(default_factory=list)
     writes: list[Span] = field(default_factory=list)

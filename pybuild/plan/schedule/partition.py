@@ -35,8 +35,9 @@ COUNTER = 2
 
 
 class Saved:
-    """What rings save in stages of one graph, whatever is chosen of it: by the rows
-    that steps read and write, in their order, and the groups that must be whole."""
+    """The bytes that rings save in stages of one graph, whatever kernels are chosen: by
+    the rows that steps read and write, in their order, and the groups that must be
+    whole."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[tuple[int, ...], frozenset[str]], int] = {}
@@ -180,7 +181,8 @@ class Cuts:
         return 0
 
     def _saving(self, first: int, end: int) -> int:
-        """What rings save in a stage of the nodes from `first` to before `end`."""
+        """The bytes that rings save in a stage of the nodes from `first` to before
+        `end`."""
         edges, last = self._edges, end - 1
         begin, stop = bisect_left(edges, first), bisect_left(edges, end)
         if begin == stop:
@@ -365,7 +367,7 @@ def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _joinable(node: Node, options: Sequence[Candidate]) -> list[Candidate]:
-    """What can advance with others: by as many bands as there are."""
+    """The candidates that can advance with others: by as many bands as there are."""
     if node.device or node.op == ASSIGN:  # which is after all others, in one piece
         return []
     able = [c for c in options if can_join(c)]

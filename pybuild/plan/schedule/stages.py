@@ -35,8 +35,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Room:
-    """What another kernel of a step may take: bytes of scratch; whole: it meets whole
-    tensors, so that which rows it reads and writes when does not matter."""
+    """The room for another kernel of a step: bytes of scratch; whole: it meets whole
+    tensors, so that it does not matter when it reads and writes which rows."""
 
     scratch: int
     whole: bool

@@ -131,7 +131,8 @@ def _leaves(
     flow: Flow, prefix: str, place: Mapping[tuple[int, int], int], inner: int,
     classes: int,
 ) -> tuple[Array, dict[int, set[int]]]:  # fmt: skip
-    """What each leaf gives to each class, and which classes a tree knows."""
+    """The value that each leaf gives to each class, and the classes that each tree
+    knows."""
     op, told = flow.op, dict[int, set[int]]()
     made = np.zeros((len(place) - inner, classes), np.float32)
     lists = [op.integers(f"{prefix}_{n}", ()) for n in ("treeids", "nodeids", "ids")]
@@ -176,7 +177,7 @@ def _fallen(flow: Flow, x: str, forest: Forest) -> str:
 
 
 def _gathered(flow: Flow, x: str, forest: Forest, how: str) -> str:
-    """What the leaves of all trees give together: [rows, classes]."""
+    """The sum or other aggregate of the leaves of all trees: [rows, classes]."""
     leaf = flow.plus(_fallen(flow, x, forest), -forest.inner)
     (count, trees), classes = flow.shape(leaf), forest.given.shape[1]
     fn = {"SUM": "sum", "AVERAGE": "sum", "MIN": "min", "MAX": "max"}.get(how)

@@ -25,7 +25,8 @@ Axes = Sequence[int]
 
 
 class Flow:
-    """What one ONNX node becomes; every method gives the name of a tensor.
+    """A builder for the nodes that one ONNX node becomes; every method returns the name
+    of a tensor.
 
     wide  what joins float16 gives float32
     """

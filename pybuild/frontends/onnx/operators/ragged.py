@@ -1,4 +1,4 @@
-"""What may read a tensor that holds less than it has room for, and gives another one.
+"""The operators that may read a tensor with unused room, and what they give.
 
 Everything else is refused: it would compute with what is not there.
 """

@@ -1,4 +1,4 @@
-"""What a user fixes of a file: open dimensions, and values of inputs."""
+"""The sizes and values that a user fixes: open dimensions, and values of inputs."""
 
 from __future__ import annotations
 

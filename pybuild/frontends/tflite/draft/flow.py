@@ -24,7 +24,8 @@ _MOVE = ("concat", "copy", "gather", "pad", "reshape", "scatter", "slice", "tran
 
 
 class Flow:
-    """What one operator of the file becomes; methods take and give tensors."""
+    """A builder for the nodes that one operator of the file becomes; methods take and
+    return tensors."""
 
     def __init__(self, call: Call) -> None:
         self.call, self.builder = call, call.builder

@@ -33,7 +33,7 @@ def handle(call: Call) -> None:
 
 
 def _title(builder: Builder, flat: FlatOperator) -> str:
-    """What tells a variable from others."""
+    """The name that distinguishes a variable from others."""
     options = flat.options
     if options is None or not hasattr(options, "SharedName"):
         return ""
@@ -68,7 +68,7 @@ def assign(call: Call) -> None:
 
 
 def own(call: Call, position: int) -> Tensor:
-    """What a variable tensor of an operator holds, which `keep` gives its next value.
+    """The value of a variable tensor of an operator; `keep` gives it its next value.
 
     Errors  BuildError where it is none, or a subgraph is called
     """
@@ -88,7 +88,7 @@ def own(call: Call, position: int) -> Tensor:
 
 
 def keep(call: Call, position: int, value: Tensor) -> None:
-    """What a variable tensor of an operator holds after the run."""
+    """Sets the value of a variable tensor of an operator after the run."""
     call.builder.variables[f"tensor {call.index(position)}"].now = value
 
 

@@ -97,8 +97,8 @@ def _views_of(
 
 
 def _read_later(w: Writer, call: Call, base: str, own: set[str]) -> str:
-    """What may be another view of the base, made before this call and read after it;
-    or "".
+    """The name of a tensor that may be another view of the base, made before this call
+    and read after it; or "".
     """
     makers, calls = w.makers(), w.program.calls
     while (maker := makers.get(base)) is not None and _is_view(maker, w.kinds):

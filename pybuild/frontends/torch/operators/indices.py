@@ -1,4 +1,4 @@
-"""What reads or replaces elements by their places."""
+"""Operators that read or replace elements by their indices."""
 
 from __future__ import annotations
 

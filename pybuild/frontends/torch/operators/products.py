@@ -50,7 +50,7 @@ def weight_norm(w: Writer, call: Call) -> None:
 
 
 def diff(w: Writer, call: Call) -> None:
-    """What each element has more than the one before it."""
+    """The difference of each element and the one before it."""
     x = call.tensor("self")
     if call.get("n", 1) != 1 or w.kind(x) == "bool":
         raise call.invalid("only first-order differences of numbers are supported")

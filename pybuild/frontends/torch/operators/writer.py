@@ -48,7 +48,7 @@ class Writer:
         self.call, self._count = call, 0
 
     def name(self, name: str) -> str:
-        """What a tensor of the program is called here."""
+        """The name of a tensor of the program in our graph."""
         return self.aliases.get(name, name)
 
     def makers(self) -> dict[str, Call]:
