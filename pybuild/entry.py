@@ -239,7 +239,10 @@ def _is_machine(target: object) -> bool:
 
 
 def _machine(target: Any) -> Any:
-    """Errors  BuildError for options of TVM's targets, which would do nothing"""
+    """The target for a target string of TVM's.
+
+    Errors  BuildError for options of TVM's targets, which would do nothing
+    """
     if not _is_machine(target):
         return target
     first, *unused = target.split()
@@ -257,7 +260,7 @@ class Quantised:
     report: Quantisation
 
     def build(self, out: str | Path | None = None, **options: Any) -> Library:
-        """As Model.build()."""
+        """Does the same as Model.build()."""
         return self.model.build(out, **options)
 
     def __repr__(self) -> str:

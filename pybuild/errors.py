@@ -77,7 +77,7 @@ class BuildError(Exception):
         return _again, (type(self), self.problems, fields)
 
     def with_more(self, more: Iterable[Problem]) -> Self:
-        """With what was found elsewhere, each once."""
+        """The error with further findings, each once."""
         self.problems = tuple(dict.fromkeys((*self.problems, *more)))
         self.args = ("\n".join(str(p) for p in self.problems),)
         return self
@@ -120,7 +120,10 @@ class BuildWarning(UserWarning):
 
 
 def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
-    """Errors  BuildError with every name that is not there"""
+    """Checks that all names are known.
+
+    Errors  BuildError with every name that is not there
+    """
     there = tuple(known)
     found = [
         Problem(option, f"there is no '{name}'", fitting(name, there))

@@ -79,25 +79,26 @@ class Member(Library):
         return made
 
     def _compiled(self, backend: str) -> Compiled:
-        """With the code that all models of the image have."""
+        """The member's library, compiled with the code that all models of the image
+        share."""
         if self.shared is None:
             return super()._compiled(backend)
         external.must_have_sources(func for func, _ in self.shared.pool.kernels)
         return self.shared.compiled(backend, self.name)
 
     def get_num_inputs(self) -> int:
-        """Those that a user gives."""
+        """The number of inputs that a user sets."""
         return len(self.tables.inputs)
 
     def get_num_outputs(self) -> int:
         return len(self.tables.outputs)
 
     def get_num_params(self) -> int:
-        """Those that a user may replace."""
+        """The number of parameters that a user may replace."""
         return len(self.tables.parameters)
 
     def get_output_names(self) -> tuple[str, ...]:
-        """In the order of their numbers."""
+        """The names of the outputs, in the order of their numbers."""
         return tuple(row.tensor.name for row in self.tables.outputs)
 
 
@@ -290,7 +291,7 @@ def _graphs(models: Mapping[str, Model], asked: BuildOptions) -> dict[str, Graph
 def _must_not_forget(
     groups: Sequence[Sequence[str]], built: Mapping[str, Library]
 ) -> None:
-    """Errors  BuildError for models in a group that keep state from run to run"""
+    """Checks that no model of an exclusive group has state, or raises BuildError."""
     found = [
         Problem(
             "--exclusive",

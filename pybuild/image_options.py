@@ -38,7 +38,10 @@ def named_models(
 
 
 def check_options(asked: BuildOptions, found: list[Problem]) -> None:
-    """Errors  BuildError with `found`, and what several models cannot have"""
+    """Checks the options of an image.
+
+    Errors  BuildError with `found`, and what several models cannot have
+    """
     if asked.emit != "c":
         hint = "one model at a time, or --emit c"
         found.append(Problem("--emit", "several models at once are built as C", hint))
@@ -50,7 +53,10 @@ def check_options(asked: BuildOptions, found: list[Problem]) -> None:
 
 
 def check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> None:
-    """Errors  BuildError for an unknown model, or one in two groups"""
+    """Checks the exclusive groups.
+
+    Errors  BuildError for an unknown model, or one in two groups
+    """
     option, seen = "--exclusive", set[str]()
     found: list[Problem] = []
     for group in groups:
@@ -86,7 +92,10 @@ def own_options(model: Model, asked: BuildOptions) -> BuildOptions:
 
 
 def check_names(models: Collection[Model], asked: BuildOptions) -> None:
-    """Errors  BuildError for a name of a tensor that no model has"""
+    """Checks that options name tensors that some model has.
+
+    Errors  BuildError for a name of a tensor that no model has
+    """
     found: list[Problem] = []
     graphs = [model.graph for model in models]
     ends = [name for g in graphs for name in (*g.inputs, *g.outputs)]

@@ -130,7 +130,7 @@ class Library(Factory, Packaged, Advised):
         return self.plan
 
     def facts(self) -> dict[str, Any]:
-        """Errors  BuildError for a target that no name stands for"""
+        """The facts that an exported library holds; or raises BuildError."""
         by_name(self.options.target)
         options = plain(keywords(self.options))
         del options["params"]  # the graph says which
@@ -233,7 +233,7 @@ class Library(Factory, Packaged, Advised):
         return None
 
     def in_c(self) -> dict[str, Content]:
-        """As sources(), weights not yet printed."""
+        """The same as sources(), with weights not yet printed."""
         from pybuild.emit.c.files import c_files
 
         image = self.image() if self.tables.parameters else None
@@ -258,7 +258,7 @@ class Library(Factory, Packaged, Advised):
         return self.compiled() if self.processor else self.in_c()
 
     def retargeted(self, target: str) -> Library:
-        """Errors  BuildError for a build for several devices"""
+        """The same build for another target; or raises BuildError."""
         if isinstance(self.options.target, Mapping):
             what = "was built for several devices"
             raise BuildError(self.name, what, "build it for one processor")

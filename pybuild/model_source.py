@@ -53,7 +53,10 @@ class Given:
 
 
 def given(what: Source) -> Given:
-    """Errors  BuildError for what cannot be read, or is of another format"""
+    """The model that the user passed, as bytes with a name.
+
+    Errors  BuildError for what cannot be read, or is of another format
+    """
     if isinstance(what, bytes | bytearray | memoryview):
         data = bytes(what)
         kind = format_of(data, "model")

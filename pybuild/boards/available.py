@@ -18,7 +18,7 @@ from pybuild.targets.toolchain import NAMES, find_toolchain, missing_compilers
 
 
 def board_facts(name: str | None = None) -> list[dict[str, Any]]:
-    """One board, or all that come with pybuild."""
+    """The facts of one board, or of all that come with pybuild."""
     names = board_names() if name is None else (name,)
     return [_facts(load_board(one)) for one in names]
 

@@ -159,7 +159,8 @@ class BoardBench:
 
 
 def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBench:
-    """One inference on a seeded input, whose rows are pushed where they are.
+    """Runs one inference on a seeded input and counts it; rows of pushed inputs are
+    pushed.
 
     Errors  BuildError; LimitError where the program does not fit the board
     """
@@ -167,7 +168,7 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
 
 
 def bench_program(device: Device, program: Program, seed: int = 0) -> BoardBench:
-    """As bench_on_board, with a program that is made."""
+    """Does the same as bench_on_board, with a program that is already built."""
     library, firmware = program.library, program.firmware
     counts, files = counted(device, program, seed)
     stacks = np.frombuffer(files["crt.stack"], "<u4").tolist()

@@ -1,5 +1,6 @@
-"""The same inputs on a board and on this machine: integers must be the same bits. And
-this machine beside the reference, so that both are not wrong alike.
+"""Compares a board with this machine on the same inputs: integers must have the same
+bits. Also compares this machine with the reference, so that both cannot be wrong in the
+same way.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def run_samples(
 def run_program(
     device: Device, program: Program, inputs: Sequence[Mapping[str, Array]]
 ) -> list[dict[str, Array]]:
-    """As run_samples, with a program that is made."""
+    """Does the same as run_samples, with a program that is already built."""
     plan, firmware = program.library.plan, program.firmware
     data = pack_inputs(plan, inputs)
     outcome = device.simulator.run(firmware, {"crt.in": data})
@@ -172,7 +172,7 @@ def _outputs(plan: Plan, data: bytes, count: int) -> list[dict[str, Array]]:
 def run_recorded(
     device: Device, library: Library, inputs: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Every tensor that a step of the plan writes, taken as its rows are written."""
+    """Every tensor that a step of the plan writes, recorded as its rows are written."""
     program = program_of(device, library, record=True)
     plan, firmware = program.library.plan, program.firmware
     given = {"crt.in": pack_inputs(plan, [inputs])}

@@ -61,7 +61,7 @@ def fitting(value: Linear, dtype: DType, facts: Facts) -> Value:
 
 
 def one_of(a: Value, b: Value, where_a: Facts, where_b: Facts) -> Value:
-    """One or the other, each as it is known at its place."""
+    """The value that is one or the other, each with the facts at its place."""
     if a is b:
         return a
     if isinstance(a, Linear) and isinstance(b, Linear):

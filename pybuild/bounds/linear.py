@@ -105,7 +105,7 @@ class Facts:
         self.never = False
 
     def inside(self, *more: Linear) -> Facts:
-        """The same and more, for a block in which more holds."""
+        """A copy of the facts, for a block in which more facts hold."""
         found = Facts()
         found.by, found.implied, found.never = dict(self.by), self.implied, self.never
         found.add(*more)
@@ -126,7 +126,7 @@ class Facts:
         return is_new
 
     def add_implied(self, *pairs: tuple[Linear, Linear]) -> None:
-        """From here on the second of each holds where the first does."""
+        """Adds an implication: from here on the second fact holds if the first does."""
         self.implied += pairs
 
     def add(self, *more: Linear) -> None:
@@ -171,7 +171,7 @@ class Facts:
         return best
 
     def steps(self, value: Linear) -> Steps:
-        """The same, and how far apart what it can be is."""
+        """The range of a sum, and the distance between its possible values."""
         least, most = self.range(value)
         step = math.gcd(*value.terms.values())
         if least == most:
@@ -197,7 +197,7 @@ def _floor(total: Number, times: int) -> Number:
 
 
 def _plain_most(value: Linear) -> Number:
-    """By the ranges of the unknowns alone."""
+    """The greatest value by the ranges of the unknowns alone."""
     total: Number = value.constant
     for unknown, factor in value.terms.items():
         total += factor * (unknown.most if factor > 0 else unknown.least)

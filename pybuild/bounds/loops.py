@@ -29,7 +29,7 @@ class Turns:
 
 
 def turns_of(start: Linear, stop: Linear, step: int, facts: Facts) -> Turns | None:
-    """None for a loop that never turns."""
+    """The iterations of a loop; None if it never iterates."""
     span = stop.plus(start, -1)
     least, most = facts.range(span)
     if most <= 0:
@@ -62,7 +62,7 @@ class Move:
     other: Value = None
 
     def at(self, turn: Linear, most: Number, facts: Facts) -> Value:
-        """After so many turns, at most `most`."""
+        """The value after so many iterations, at most `most`."""
         if self.by is None:
             return one_of(self.before, self.other, facts, facts)
         if isinstance(self.by, int):

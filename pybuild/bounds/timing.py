@@ -79,7 +79,7 @@ def _row_names(func: Func) -> frozenset[str]:
 def _timing(
     func: Func, values: tuple[tuple[str, int], ...], rows: tuple[bool, ...]
 ) -> Timing:
-    """As timing, of layers that share a kernel."""
+    """The same as timing, cached for layers that share a kernel."""
     walk = _Walk(rows, dict(values))
     before = -1
     while walk.known_of_data() > before:  # what a turn makes is there in the next one

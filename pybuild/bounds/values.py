@@ -44,7 +44,7 @@ class Address:
     places: tuple[tuple[Memory, Linear], ...]
 
     def plus(self, more: Linear, times: int = 1) -> Address:
-        """So many bytes further."""
+        """The address so many bytes further."""
         return Address(tuple((m, at.plus(more, times)) for m, at in self.places))
 
 

@@ -92,7 +92,7 @@ class _Walk:
     def inside(
         self, more: Iterable[Linear] = (), known: Mapping[str, Value] | None = None
     ) -> _Walk:
-        """For a block: what it learns and declares ends with it."""
+        """A walk for a block: facts and names of the block end with it."""
         names = dict(self.known if known is None else known)
         facts = self.facts.inside(*more)
         return _Walk(self.pointers, self.followed, names, facts, self.found)

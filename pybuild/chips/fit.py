@@ -56,7 +56,7 @@ class Need:
 
 @dataclass(frozen=True)
 class ChipFit:
-    """One chip.
+    """The result for one chip.
 
     fits      with the options that were asked for, and within the latency
     boards    of `crt boards`, that have it
@@ -95,7 +95,7 @@ def fit(
     progress: Progress = silent,
     **options: Any,
 ) -> tuple[ChipFit, ...]:
-    """Every chip, first those that the model fits, the fastest first.
+    """The results for all chips: first those that the model fits, the fastest first.
 
     model    what pybuild.load takes, or gave
     latency  seconds that an inference may take, or a text like "50ms"; None: any
@@ -153,7 +153,7 @@ class _Builds:
         return made
 
     def tried(self, target: str, **changed: Any) -> Library | None:
-        """None: there is no such plan."""
+        """The build for a target; None if there is no such plan."""
         key = target, repr(sorted(changed.items()))
         if key not in self._made:
             given = {**self.options, **changed, "target": target}

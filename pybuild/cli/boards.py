@@ -90,7 +90,7 @@ def _idle(args: argparse.Namespace) -> Iterator[Problem]:
 
 
 def must_be_here(args: argparse.Namespace) -> None:
-    """Before anything is built for a board.
+    """Checks the arguments before anything is built for a board.
 
     Errors  BuildError that says what to install, and which options have no meaning
     """
@@ -113,7 +113,7 @@ def must_be_here(args: argparse.Namespace) -> None:
 
 
 def boards(args: argparse.Namespace) -> Outcome:
-    """All boards, or the files of one."""
+    """Lists all boards, or writes the files of one."""
     if args.out is not None:
         return _export(args)
     from pybuild.boards.available import board_facts
@@ -172,7 +172,8 @@ def _export(args: argparse.Namespace) -> Outcome:
 
 
 def own_samples(args: argparse.Namespace, library: pybuild.Library) -> Samples | None:
-    """Those of --data, as the inputs of the model, of a stream's whole window."""
+    """The samples of --data as inputs of the model; for a stream, of the whole
+    window."""
     from pybuild.quantisation.samples import samples_of
 
     if args.data is None:
@@ -332,7 +333,7 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
 
 
 def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
-    """One run for each sample, on this machine or on a board."""
+    """Runs the model once for each sample, on this machine or on a board."""
     given = _inputs(args, library)
     where: dict[str, Any] = {"board": HOST}
     if args.on == HOST:

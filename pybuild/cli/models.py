@@ -41,7 +41,7 @@ def built(args: argparse.Namespace, path: str) -> pybuild.Library:
 
 
 def say_if_long(models: Mapping[str, pybuild.Model], target: Any) -> None:
-    """On stderr, before their build begins, how long it will take."""
+    """Prints on stderr, before a long build begins, how long it will take."""
     seconds = sum(model.build_seconds(target) for model in models.values())
     if seconds > LONG_SECONDS:
         layers = sum(len(model.graph.nodes) for model in models.values())
@@ -121,7 +121,8 @@ def located(args: argparse.Namespace) -> Iterator[None]:
 
 
 def raise_all(errors: list[BuildError]) -> None:
-    """One exception for all; its exit code is the least: an invalid model first."""
+    """Raises one exception for all; its exit code is the lowest: an invalid model
+    first."""
     if errors:
         worst = min(errors, key=lambda error: error.exit_code)
         found: list[Problem] = [p for error in errors for p in error.problems]

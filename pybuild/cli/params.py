@@ -58,7 +58,7 @@ def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def params(args: argparse.Namespace) -> Outcome:
-    """One action on one file.
+    """Does one action on one parameter file.
 
     Errors  BuildError for damaged files, and what a format cannot hold
     """

@@ -90,7 +90,7 @@ class Tree:
 
     @property
     def folder(self) -> Path:
-        """That no other tree may be written to."""
+        """The folder that no other tree may be written to."""
         return self.out / self.made.name if self.package.package else self.out
 
     def ready(self) -> Ready | Folder:
@@ -166,7 +166,10 @@ def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
 
 
 def _tree(args: argparse.Namespace) -> Tree:
-    """Errors  BuildError with everything that is wrong with its models and options"""
+    """The tree that the arguments describe.
+
+    Errors  BuildError with everything that is wrong with its models and options
+    """
     if args.out is None:
         hint = "a model's file; or a name in crt.toml, which is not here"
         raise_all(
@@ -198,7 +201,10 @@ def _tree(args: argparse.Namespace) -> Tree:
 
 
 def _filed(args: argparse.Namespace, made: Library) -> Filed | None:
-    """Errors  BuildError for samples that do not fit"""
+    """The evidence to write, if --evidence is given.
+
+    Errors  BuildError for samples that do not fit
+    """
     if not args.evidence:
         return None
     from pybuild.evidence.write import evidence
@@ -211,7 +217,10 @@ def _filed(args: argparse.Namespace, made: Library) -> Filed | None:
 
 
 def _drawn(args: argparse.Namespace, made: Library) -> Callable[[], str] | None:
-    """Errors  BuildError for samples that do not fit"""
+    """A function that makes the page, if --html is given.
+
+    Errors  BuildError for samples that do not fit
+    """
     from pybuild.cli.report import samples_of_page
 
     if not args.html and args.evidence:
@@ -221,7 +230,10 @@ def _drawn(args: argparse.Namespace, made: Library) -> Callable[[], str] | None:
 
 
 def _package(args: argparse.Namespace) -> PackageOptions:
-    """Errors  BuildError for --archive of no package"""
+    """The options of packages.
+
+    Errors  BuildError for --archive of no package
+    """
     asked, _ = told(PackageOptions, chosen(PackageOptions, args))
     if asked.archive and not asked.package:
         raise BuildError("--archive", "needs --package", "--package NAME")

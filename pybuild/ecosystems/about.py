@@ -58,7 +58,10 @@ class About:
 
 
 def about_model(name: str, asked: PackageOptions) -> About:
-    """Errors  BuildError with everything that an ecosystem would refuse"""
+    """The package description of a model.
+
+    Errors  BuildError with everything that an ecosystem would refuse
+    """
     found = [*_faults(name, asked)]
     if found:
         raise BuildError.of(found)

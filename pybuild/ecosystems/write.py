@@ -48,7 +48,10 @@ class Ready:
         return found
 
     def write(self) -> None:
-        """Errors  BuildError; then no package is there in part"""
+        """Writes the packages, all or none.
+
+        Errors  BuildError; then no package is there in part
+        """
         found = self.problems()
         if found:
             raise BuildError.of(found)

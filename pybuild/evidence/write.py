@@ -67,7 +67,7 @@ def evidence(
     labels: Labels | None = None,
     progress: Progress = silent,
 ) -> Evidence:
-    """All files, in memory."""
+    """All files of the evidence, in memory."""
     compared = check(library, data, labels, samples=SAMPLES, progress=progress)
     comparison = {
         **compared.to_json(),
@@ -171,6 +171,6 @@ def _json(value: Any) -> bytes:
 
 
 def _sums(digests: Mapping[str, str]) -> bytes:
-    """In the form of sha256sum."""
+    """The digests in the form of sha256sum."""
     lines = (f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
     return "".join(lines).encode()

@@ -158,7 +158,7 @@ class GraphModuleDebug(GraphModule):
         return rows
 
     def _take(self) -> None:
-        """Every output of every node, of a run with the inputs that are there."""
+        """Records every output of every node in a run with the present inputs."""
         self._ready()
         net = self.net
         there = {
@@ -191,8 +191,8 @@ class GraphModuleDebug(GraphModule):
         min_repeat_ms: float = 0,
         **options: Any,
     ) -> BenchmarkResult:
-        """One layer alone, again and again; memory is then as after a run. On a board:
-        the layer in whole runs.
+        """Times one layer alone, again and again; memory is then as after a run. On a
+        board: the layer in whole runs.
 
         Errors  UnknownName for a number that no node has
         """
@@ -229,7 +229,10 @@ class GraphModuleDebug(GraphModule):
         self._take()
 
     def get_node_output(self, index: int, output: int = 0) -> Any:
-        """Errors  ValueError unless it is the node that was executed last"""
+        """The output of the node that was executed last.
+
+        Errors  ValueError unless it is the node that was executed last
+        """
         if index != self._executed:
             raise ValueError(f"node {index} is not the last that was executed")
         return self._copied(self.nodes[index].outputs[output].name, None)
@@ -245,7 +248,10 @@ class GraphModuleDebug(GraphModule):
         return handed(np.array(self._values[name]), out)
 
     def _number(self, node: Key) -> int:
-        """Errors  UnknownName; TypeError for what is neither number nor name"""
+        """The number of a node, given by name or number.
+
+        Errors  UnknownName; TypeError for what is neither number nor name
+        """
         if isinstance(node, str):
             names = [n.name for n in self.nodes]
             for there in (names, [n.short for n in self.nodes]):

@@ -218,5 +218,5 @@ class Folder:
         self.write(TENSORS_FILE, write_blob(tensors, TENSORS_FILE))
 
     def remove(self) -> None:
-        """With everything in it."""
+        """Removes the folder with everything in it."""
         shutil.rmtree(self.root, ignore_errors=True)

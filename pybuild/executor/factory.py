@@ -49,7 +49,7 @@ class Factory(abc.ABC):
     @property
     @abc.abstractmethod
     def graph(self) -> Graph:
-        """As the user gave it."""
+        """The graph as the user gave it."""
 
     @property
     @abc.abstractmethod
@@ -94,7 +94,10 @@ class Factory(abc.ABC):
         return f"{type(self).__name__}({self.name!r}, {signature(*ends)})"
 
     def __reduce__(self) -> NoReturn:
-        """Errors  TypeError: compiled code is in this process"""
+        """Refuses to be pickled.
+
+        Errors  TypeError: compiled code is in this process
+        """
         what = "a library is not pickled, its code is compiled in this process"
         hint = "export_library(path) writes it, pybuild.load_module(path) reads it"
         raise TypeError(f"{what}: {hint}")
@@ -110,7 +113,7 @@ class Factory(abc.ABC):
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, Tensor]:
-        """Those that kernels read, as users have them."""
+        """The parameters that kernels read, in the form that users have."""
         graph, read = self.graph, {n for slot in self.slots for n in slot.sources}
         return {name: graph.tensor(name) for name in graph.parameters if name in read}
 
@@ -121,7 +124,7 @@ class Factory(abc.ABC):
     def instance(
         self, backend: str | None = None, devices: Sequence[Device] = ()
     ) -> Net:
-        """As host(), with no parameter bound."""
+        """Does the same as host(), with no parameter bound."""
         from pybuild.host.native import Net
 
         return Net(self.planned, self.code(backend), devices)
@@ -218,7 +221,10 @@ class Package:
         return f"Package({', '.join(self.libraries)})"
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        """Errors  UnknownName that lists the models"""
+        """The function that makes a module of the named model.
+
+        Errors  UnknownName that lists the models
+        """
         if name not in self.libraries:
             raise _unknown(f"model '{name}'", self.libraries)
         return self.libraries[name][name]
@@ -226,7 +232,8 @@ class Package:
     get_function = __getitem__
 
     def export_library(self, path: str | Path) -> None:
-        """As of one library; load_module gives a Package again."""
+        """Writes the package as export_library writes one library; load_module reads it
+        as a Package."""
         from pybuild.executor.archive_write import export
 
         export(self.libraries, path)
@@ -239,7 +246,10 @@ def _unknown(what: str, known: Iterable[str]) -> UnknownName:
 
 
 def backend_of(name: str | None, default: str) -> str:
-    """Errors  BuildError for a back end that there is not"""
+    """The back end of that name.
+
+    Errors  BuildError for a back end that there is not
+    """
     chosen = name or default
     if chosen not in BACKENDS:
         what = f"'{chosen}' is not known"

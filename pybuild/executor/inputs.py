@@ -52,7 +52,7 @@ class Inputs:
         self._followed.pop(name, None)
 
     def memory(self, name: str) -> Array:
-        """To be filled: the input then counts as given."""
+        """The memory of an input, to be filled: the input then counts as given."""
         self.refresh()
         return self.net.borrow_input(name)
 
@@ -72,7 +72,7 @@ class Inputs:
         return give
 
     def forget(self) -> None:
-        """All that was given and bound, as the instance has."""
+        """Forgets all inputs and bindings, as the instance does."""
         self._followed.clear()
         self.loaded.clear()
 
@@ -155,7 +155,10 @@ class Inputs:
 
 
 def must_be_same(mine: Tensor, theirs: Tensor) -> None:
-    """Errors  CRT_ERR_DTYPE, CRT_ERR_SHAPE"""
+    """Checks that both tensors have the same type and shape.
+
+    Errors  CRT_ERR_DTYPE, CRT_ERR_SHAPE
+    """
     if mine.dtype is not theirs.dtype:
         what = f"'{mine.name}' is {mine.dtype.value}, there {theirs.dtype.value}"
         raise failure(_DTYPE, what)

@@ -34,14 +34,20 @@ def new_instance(
 
 
 def local(net: Instance) -> Net:
-    """Errors  ValueError for an instance on a board"""
+    """The instance, if it is on this machine.
+
+    Errors  ValueError for an instance on a board
+    """
     if isinstance(net, RemoteNet):
         raise ValueError("the memory of a board is not this machine's")
     return net
 
 
 def must_be_together(one: Instance, other: Instance) -> None:
-    """Errors  ValueError unless both are open, and on this machine or on one board"""
+    """Checks that both instances are in one place.
+
+    Errors  ValueError unless both are open, and on this machine or on one board
+    """
     one.must_be_open()
     other.must_be_open()
     if isinstance(one, RemoteNet) != isinstance(other, RemoteNet):
@@ -88,7 +94,7 @@ def stage_times(
 def step_time(
     net: Instance, step: int, how: Timing, before: Callable[[], None]
 ) -> BenchmarkResult:
-    """One step alone, again and again; on a board: its stage, in whole runs."""
+    """Times one step alone, again and again; on a board: its stage, in whole runs."""
     if not isinstance(net, RemoteNet):
         return record.step_time(net, step, how, before)
     stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)

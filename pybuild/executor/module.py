@@ -86,7 +86,7 @@ class GraphModule(Timed):
         return self
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        """Errors  UnknownName for no function of a module"""
+        """The function of that name, as module["run"]; or raises UnknownName."""
         if name not in _FUNCTIONS:
             known = ", ".join(_FUNCTIONS)
             raise UnknownName(f"function '{name}' is not known; there is {known}")
@@ -194,9 +194,7 @@ class GraphModule(Timed):
 
     def setup_operators(self) -> None:
         """Checks once that everything is bound.
-
-        Errors  CRT_ERR_UNBOUND naming it
-        """
+        Errors  CRT_ERR_UNBOUND naming it"""
         self._ready()
         self.net.setup()
 
@@ -231,14 +229,14 @@ class GraphModule(Timed):
         return handed(self.net.borrow_output(key), out)
 
     def debug_get_output(self, node: Key, out: Any = None) -> Any:
-        """Errors  NotImplementedError: the debug executor has it"""
+        """Raises NotImplementedError: the debug executor has it."""
         hint = "create the module with pybuild.debug_executor.create"
         raise NotImplementedError(f"intermediate values are not kept: {hint}")
 
     # ---- what there is --------------------------------------------------------
 
     def get_num_inputs(self) -> int:
-        """Without parameters."""
+        """The number of inputs, without parameters."""
         return len(self.inputs.tensors)
 
     def get_num_params(self) -> int:

@@ -53,7 +53,8 @@ class Parameters:
             net.load_params(Weights(only(fixed, source.image())))
 
     def reset(self) -> None:
-        """All as the model came, in the one image of all such instances."""
+        """Sets all parameters to their values in the model file, in the image that such
+        instances share."""
         if self._source.slots:
             self._net.load_params(self._source.weights)
         self._given = dict.fromkeys(self.tensors)
@@ -73,7 +74,7 @@ class Parameters:
         self.waiting |= made.keys()
 
     def value(self, name: str) -> Array:
-        """As the user has it.
+        """The value of a parameter in the form that users have.
 
         Errors  UnknownName; LookupError if it was never given
         """

@@ -268,7 +268,10 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def _must_hold(where: str, want: Tensor, have: Tensor) -> None:
-    """Errors  BuildError where the net's integers hold too little of the features"""
+    """Checks that the net's integers cover the features.
+
+    Errors  BuildError where the net's integers hold too little of the features
+    """
     if want.quant is None or have.quant is None:
         told = "the net's input" if want.quant is None else "what features are"
         raise BuildError(where, f"{told} has no scale, the other has one", _TRAIN)

@@ -130,7 +130,7 @@ class _Motion(Draft):
 
 
 def _bands(rate: float, window: int, bands: int, low: float, high: float) -> Bands:
-    """Each frequency in one band, with all of it."""
+    """The bands, with each frequency in one of them."""
     step = rate / window
     edges = np.linspace(low, high, bands + 1)
     places = np.arange(window // 2 + 1) * step

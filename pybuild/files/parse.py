@@ -33,7 +33,10 @@ class Unreadable(ValueError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Errors  Unreadable"""
+    """The table in a TOML text.
+
+    Errors  Unreadable
+    """
     import tomllib
 
     if len(text) > WRITTEN:
@@ -61,7 +64,10 @@ def _not_toml(what: str) -> Unreadable:
 
 
 def parse_json(data: bytes | str, most: int = REPORT) -> Any:
-    """Errors  Unreadable"""
+    """The value in a JSON text.
+
+    Errors  Unreadable
+    """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > most:
         raise Unreadable(f"has more than {most:,} bytes")
@@ -91,7 +97,9 @@ def _no_number(word: str) -> None:
 
 
 def _must_be_plain(value: Any, finite: bool = False) -> None:
-    """Errors  Unreadable for what is nested too deep, an integer of more than 64 bits,
+    """Checks the values of a document.
+
+    Errors  Unreadable for what is nested too deep, an integer of more than 64 bits,
     which not even a message could say; finite: for numbers of JSON like 1e999, too
     """
     waiting = [iter([value])]

@@ -60,7 +60,10 @@ def _must_be_regular(path: str, facts: os.stat_result) -> None:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = MODEL) -> bytes:
-    """Errors  OSError"""
+    """The bytes of a regular file of at most that size.
+
+    Errors  OSError
+    """
     with opened(path, most) as file:
         data = file.read(most + 1)  # one that grows meanwhile ends here
     if len(data) > most:

@@ -104,7 +104,7 @@ class Chain:
 
     def __call__(self, given: Any) -> dict[str, Array]:
         """All outputs of a whole recording that begins with silence, or of frames, run
-        after run, with the bits of the device.
+        by run, with the bits of the device.
 
         Shapes   samples int16[n]; or frames uint8[n, height, width * bytes], or with
                  bytes as an axis; each output [runs, ...]
@@ -143,5 +143,5 @@ class Chain:
         return [given[at - self.samples : at] for at in ends]
 
     def build(self, out: str | Path | None = None, **options: Any) -> Any:
-        """As Model.build()."""
+        """Does the same as Model.build()."""
         return self.model.build(out, **options)

@@ -218,7 +218,10 @@ def format_of(data: bytes, where: str) -> str:
 
 
 def refuse_folder(path: Path) -> None:
-    """Errors  BuildError for a folder that is a model of another format"""
+    """Refuses a folder in place of a model file.
+
+    Errors  BuildError for a folder that is a model of another format
+    """
     if (path / "saved_model.pb").is_file():
         hint = _filled(_SAVED_MODEL, str(path / "saved_model.pb"))
         raise BuildError(path.name, "is a SavedModel of TensorFlow", hint)
@@ -235,7 +238,9 @@ def _filled(hint: str, where: str) -> str:
 
 
 def must_suit(kind: str, options: Mapping[str, object]) -> None:
-    """Errors  BuildError for an option that only files of other formats have
+    """Checks that the options apply to this format.
+
+    Errors  BuildError for an option that only files of other formats have
 
     options  their words, and what was asked for
     """

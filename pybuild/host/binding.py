@@ -52,8 +52,8 @@ class Binding(abc.ABC):
         self._bind_input(index_of(key, self.inputs, "input"), array, None)
 
     def read_at(self, key: Key, place: Array, whose: Device | None) -> None:
-        """As bind_input, of memory that place_of() of an instance gave; nothing where
-        it is bound so.
+        """Does the same as bind_input, with memory from place_of() of an instance;
+        nothing if it is bound so already.
         """
         index = index_of(key, self.inputs, "input")
         bound = self._bound.get(index)
@@ -118,7 +118,8 @@ class Binding(abc.ABC):
             self._bound[slot] = array
 
     def _named(self, code: int, slot: int) -> None:
-        """As check; the message names the tensor and the alignment that it needs."""
+        """Does the same as check; the message names the tensor and the alignment that
+        it needs."""
         if code < 0:
             there = self._model.tensors[slot]
             kind = errors()[code]

@@ -52,7 +52,7 @@ class Library(Protocol):
 
     @property
     def graph(self) -> Graph:
-        """As the file gives it."""
+        """The graph as the file gives it."""
         ...
 
     @property

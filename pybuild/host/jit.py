@@ -81,7 +81,10 @@ NO_FUNCTIONS = UserFunctions({})
 
 
 def user_functions(kernels: Sequence[Func]) -> UserFunctions:
-    """Errors  BuildError without a compiler, or with its message"""
+    """The user's C functions, compiled.
+
+    Errors  BuildError without a compiler, or with its message
+    """
     texts = sources(kernels, ())
     if not texts:
         return NO_FUNCTIONS

@@ -131,7 +131,7 @@ def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
 
 
 def _hint(tensor: Tensor, given: Array) -> str:
-    """For real numbers where a model wants its integers."""
+    """The hint for real numbers given to an integer model."""
     if tensor.quant is None or given.dtype.kind != "f":
         return ""
     return ". Hint: net.quantise(...) makes its integers of real numbers"
@@ -155,7 +155,10 @@ class Named(abc.ABC):
         """Runs once on the inputs that are set."""
 
     def __reduce__(self) -> NoReturn:
-        """Errors  TypeError: memory and code are in this process"""
+        """Refuses to be pickled.
+
+        Errors  TypeError: memory and code are in this process
+        """
         what = "an instance is not pickled, its memory is in this process"
         raise TypeError(f"{what}: make one of the library there")
 

@@ -90,7 +90,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @as_it_is
     def must_be_open(self) -> None:
-        """Errors  ValueError after close()"""
+        """Raises ValueError after close()."""
         assert self._graph
 
     @property
@@ -314,7 +314,7 @@ class Net(Named, Binding, Pushing, Keeping):
         self._check(self._lib.crt_graph_setup(self._graph))
 
     def _check(self, code: int) -> None:
-        """As check; the message names what is missing."""
+        """Does the same as check; the message names what is missing."""
         try:
             check(code)
         except CrtError as error:
@@ -374,7 +374,7 @@ class Net(Named, Binding, Pushing, Keeping):
         return [range(stage.first, stage.first + stage.count) for stage in stages]
 
     def run_stage(self, stage: int) -> None:
-        """Errors  CRT_ERR_STAGE unless 0, 1, ... in turn"""
+        """Runs one stage; raises CRT_ERR_STAGE unless 0, 1, ... in turn."""
         self._check(self._lib.crt_graph_run_stage(self._graph, self._pointers, stage))
 
     def run_step(self, step: int) -> None:

@@ -109,7 +109,10 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
         return ndarray(target).copyfrom(self)
 
     def copyfrom(self, source: Any) -> NDArray:
-        """Errors  ValueError for another shape, or values that the type cannot hold"""
+        """Copies values into the array.
+
+        Errors  ValueError for another shape, or values that the type cannot hold
+        """
         self[...] = fitting("the array", self.shape, self.dtype, source)
         return self
 

@@ -26,7 +26,10 @@ class Sampling(abc.ABC):
     def run(self, /, *values: Any, **inputs: Any) -> dict[str, Array]: ...
 
     def _sampled(self) -> Tensor:
-        """Errors  BuildError where there is no such input"""
+        """The input that takes samples.
+
+        Errors  BuildError where there is no such input
+        """
         graph = self.plan.graph
         if not graph.sampled:
             hint = "pybuild.chain(features, net) has samples"

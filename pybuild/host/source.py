@@ -29,7 +29,7 @@ class Source(Protocol):
     def slots(self) -> tuple[SlotFacts, ...]: ...
     @property
     def parameters(self) -> Mapping[str, Tensor]:
-        """Those that users may replace, as users have them."""
+        """The parameters that users may replace, in the form that users have."""
         ...
 
     def value(self, name: str) -> Array:
@@ -43,7 +43,7 @@ class Source(Protocol):
     def instance(
         self, backend: str | None = None, devices: Sequence[Device] = ()
     ) -> Net:
-        """With no parameter bound."""
+        """An instance with no parameter bound."""
         ...
 
 

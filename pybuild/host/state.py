@@ -43,7 +43,7 @@ class Keeping(Sampling):
         check(self._lib.crt_graph_reset(self._graph))
 
     def save_state(self) -> bytes:
-        """All that is kept from run to run, for restore_state().
+        """The state that is kept from run to run, for restore_state().
 
         Errors  CRT_ERR_STATE: the model keeps nothing
         """

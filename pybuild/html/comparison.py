@@ -140,7 +140,7 @@ def _costs(facts: Facts) -> Iterator[tuple[tuple[str, str], LayerCost]]:
 
 
 def comparison_page(found: Comparison) -> Page:
-    """For people: all figures, and what differs."""
+    """The comparison as tables for people: all figures, and the differences."""
     one, other = found.names if found.names[0] != found.names[1] else ("A", "B")
     columns = [("", TEXT), (one, NUMBER), (other, NUMBER)]
     columns += [("difference", NUMBER), ("", NUMBER)]

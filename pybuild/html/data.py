@@ -76,7 +76,8 @@ def of_library(
 
 
 def _plans(library: Built) -> dict[str, Any] | None:
-    """None where there is no choice: rows are pushed, or memory is in regions."""
+    """The plans to choose from; None if there is no choice: rows are pushed, or memory
+    is in regions."""
     if library.least_arena() is None or library.plan.graph.is_placed:
         return None
     return {

@@ -1,4 +1,4 @@
-"""The results of a build on given samples: right or wrong, and the error of each layer."""
+"""The results of a build on given samples: right or wrong, and each layer's error."""
 
 from __future__ import annotations
 

@@ -250,7 +250,8 @@ class Graph:
 
     @property
     def warm_runs(self) -> int:
-        """After so many runs a stream has had its whole window; 0: it is none."""
+        """The number of runs after which a stream has seen its whole window; 0: it is
+        not a stream."""
         each = [(w.rows, self.tensor(n).shape[w.axis]) for n, w in self.windows.items()
                 if n in self.inputs]  # fmt: skip
         return max((-(-rows // count) for rows, count in each), default=0)
@@ -308,7 +309,8 @@ def _type_text(tensor: Tensor) -> str:
 
 
 def verify(graph: Graph) -> None:
-    """Every tensor is defined once and before use; constants fit their tensors.
+    """Checks that every tensor is defined once and before use, and that constants fit
+    their tensors.
 
     Errors  BuildError with every inconsistency found
     """

@@ -39,7 +39,7 @@ from pybuild.ir.loop import (
 
 
 def verify(func: Func) -> None:
-    """Every name is declared before use and once, every type fits.
+    """Checks that every name is declared once and before use, and that every type fits.
 
     Errors  ValueError naming the kernel and the first fault
     """
@@ -239,8 +239,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def _names(stmt: Stmt) -> tuple[str, ...]:
-    """Those in a statement's own expressions; remembered, for blocks are put into
-    others many times."""
+    """The names in a statement's own expressions; cached, because blocks are nested
+    many times."""
     known = vars(stmt)
     found: tuple[str, ...] | None = known.get("_names")
     if found is None:

@@ -147,8 +147,8 @@ def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:
-    """Those with half the weights; else those of little code, and what is not much
-    slower: their tables may be smaller. Where none is of little code, all."""
+    """The candidates with half the weights; else the compact ones, and those that are
+    not much slower, because their tables may be smaller. If none is compact, all."""
     least = min((c.cost for c in found if c.small), default=None)
     return [c for c in found if _halves(c)] or [
         c for c in found if c.small or least is None or c.cost <= _SLOWER * least

@@ -12,7 +12,10 @@ from pybuild.ops.base.operator import Operator
 
 
 def operator_of(node: Node, graph: Graph) -> Operator:
-    """Errors  BuildError for an operator that does not exist"""
+    """The operator of a node.
+
+    Errors  BuildError for an operator that does not exist
+    """
     found = OPERATORS.get(node.op)
     if found is None:
         raise BuildError(graph.where(node), f"the operator '{node.op}' does not exist")

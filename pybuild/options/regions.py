@@ -44,7 +44,7 @@ class RegionSpec:
 
     @property
     def text(self) -> str:
-        """As on the command line."""
+        """The region as on the command line."""
         words = [self.speed] if self.speed != "plain" else []
         words += ["weights"] * self.weights
         words += [f"device{self.device}"] * (self.device > 0)
@@ -72,7 +72,10 @@ def read_regions(given: Iterable[str | RegionSpec]) -> tuple[RegionSpec, ...]:
 
 
 def read_region(text: str) -> RegionSpec:
-    """Errors  BuildError that shows the form"""
+    """The region in a text such as dtcm=16K:fast.
+
+    Errors  BuildError that shows the form
+    """
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise BuildError(OPTION, f"'{text}' is not a region", _HINT)

@@ -132,7 +132,10 @@ def write_file(path: Path, content: Content, said: Path | None = None) -> str:
 
 @contextmanager
 def telling(path: Path) -> Iterator[None]:
-    """Errors  BuildError for every OSError: the file, and why"""
+    """Turns OSErrors into BuildErrors.
+
+    Errors  BuildError for every OSError: the file, and why
+    """
     try:
         yield
     except OSError as error:

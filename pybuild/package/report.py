@@ -249,7 +249,7 @@ def devices(plan: Plan, targets: Sequence[Target]) -> tuple[Device, ...]:
 
 
 def regions(plan: Plan) -> tuple[RegionUse, ...]:
-    """Those of the user's; where nothing lies, last."""
+    """The user's regions, empty ones last."""
     copied = {u.place: u.size for u in plan.unpacks if u.plain}
     found = []
     for region in plan.regions:

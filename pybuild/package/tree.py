@@ -118,7 +118,8 @@ def image_tree(
     regions: Sequence[str],
     generated: Mapping[str, Content],
 ) -> dict[str, Content]:
-    """As tree_files, of several models; regions: those of the image that are used."""
+    """The same as tree_files, for several models; regions: those of the image that are
+    used."""
     example = {**_machine(name, None, False), **program_of_image(name, models, regions)}
     return _with_builds(name, models, generated, "image.c.in", example)
 
@@ -126,7 +127,8 @@ def image_tree(
 def program_of_image(
     name: str, models: Sequence[Tables], regions: Sequence[str]
 ) -> dict[str, str]:
-    """As program_of_model, of several; regions: those of the image that are used."""
+    """The same as program_of_model, for several; regions: those of the image that are
+    used."""
     sizes = [f"{name.upper()}_{region.upper()}_BYTES" for region in regions]
     return {
         "regions": _arrays(regions, sizes),

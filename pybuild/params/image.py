@@ -85,7 +85,10 @@ class Image:
     entries: tuple[Entry, ...]
 
     def entry(self, name: str) -> Entry:
-        """Errors  BuildError that lists the names there are"""
+        """The entry of that name.
+
+        Errors  BuildError that lists the names there are
+        """
         for entry in self.entries:
             if entry.name == name:
                 return entry

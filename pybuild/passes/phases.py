@@ -205,7 +205,7 @@ class _Split:
     def _taps(
         self, value: Array, rows: tuple[int, ...], columns: tuple[int, ...]
     ) -> Array:
-        """Those weights; a zero for each channel where there are none."""
+        """The weights of these taps; zeros if there are none."""
         for axis, taps in enumerate((rows, columns), self.window):
             some = value.take(taps or (0,), axis)
             value = some if taps else np.zeros_like(some)

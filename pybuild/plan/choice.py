@@ -331,7 +331,7 @@ def ordered(search: Search, most_cost: float) -> Search:
 
 
 def _bytes(found: Arrangement) -> float:
-    """As least_bytes; more than any where there are no stages."""
+    """The same as least_bytes; infinite if there are no stages."""
     return least_bytes(found) if found.steps else _ANY
 
 

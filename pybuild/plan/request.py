@@ -36,7 +36,10 @@ class Planner:
     _made: dict[str, Plan] = field(default_factory=dict, repr=False, compare=False)
 
     def plan(self, asked: BuildOptions) -> Plan:
-        """Errors  BuildError, LimitError"""
+        """The plan for a request.
+
+        Errors  BuildError, LimitError
+        """
         key = repr(asked)
         if key not in self._made:
             self._made[key] = self._plan(asked)
@@ -89,7 +92,10 @@ class Planners:
 
 
 def regions_of(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:
-    """Errors  BuildError with everything that is wrong"""
+    """The checked regions.
+
+    Errors  BuildError with everything that is wrong
+    """
     found = []
     for spec in specs:
         if spec.device >= devices:

@@ -140,7 +140,10 @@ def draft(graph: Graph, samples: Samples, choices: Choices) -> Draft:
 
 
 def ready(graph: Graph, samples: Samples) -> Execution:
-    """Errors  BuildError for what numpy cannot run"""
+    """The float graph, ready to run on the samples.
+
+    Errors  BuildError for what numpy cannot run
+    """
     try:
         return execution(graph, samples)
     except NodeError as error:

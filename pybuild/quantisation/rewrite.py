@@ -127,7 +127,8 @@ class _Rewrite:
         return self.edit.constant(f"{name}.{dtype.value}", whole, quant)
 
     def keep(self, node: Node) -> None:
-        """As it is; what is not a float of a graph that has integers, too."""
+        """Keeps a node unchanged; values that are not float in an integer graph are
+        converted, too."""
         inputs = tuple(self.form(n, DType.FLOAT32) if n else n for n in node.inputs)
         outputs = tuple(self._make(name, DType.FLOAT32) for name in node.outputs)
         self.edit.nodes.append(replace(node, inputs=inputs, outputs=outputs))

@@ -81,7 +81,10 @@ def connect(
 
 
 def _line(where: str, kind: str, rest: str) -> Line:
-    """Errors  BuildError for what is not a number"""
+    """The line to the address.
+
+    Errors  BuildError for what is not a number
+    """
     split = "," if kind == "serial" else ":"
     place, _, number = rest.rpartition(split) if split in rest else (rest, "", "")
     if not number and kind == "serial":

@@ -83,7 +83,10 @@ class Board:
     # ---- memory ---------------------------------------------------------------
 
     def allocate(self, size: int) -> int:
-        """Errors  CRT_ERR_MEMORY"""
+        """Allocates a buffer on the board.
+
+        Errors  CRT_ERR_MEMORY
+        """
         number = self.answer(Number.ALLOCATE, size).status
         if number < 0:
             kind = errors().get(number, CrtError)

@@ -19,7 +19,7 @@ _OUTCOME = struct.Struct("<iIQ")
 
 
 class Number(IntEnum):
-    """As enum crt_rpc_call of crt/calls.h."""
+    """The numbers of calls, as in enum crt_rpc_call of crt/calls.h."""
 
     ECHO = 0
     TICKS = 1

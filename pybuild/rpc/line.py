@@ -31,7 +31,10 @@ class Line(Protocol):
     shortest_pause: float
 
     def write(self, data: bytes) -> None:
-        """Errors  RemoteError where the line is gone"""
+        """Sends bytes.
+
+        Errors  RemoteError where the line is gone
+        """
         ...
 
     def read(self, timeout: float) -> bytes:
@@ -147,7 +150,10 @@ class SerialLine:
 
 
 def tcp_line(name: str, host: str, port: int) -> SocketLine:
-    """Errors  RemoteError where nobody listens"""
+    """A line over TCP.
+
+    Errors  RemoteError where nobody listens
+    """
     try:
         return SocketLine(name, socket.create_connection((host, port), timeout=10))
     except OSError as error:

@@ -185,11 +185,11 @@ class Link:
         raise RemoteTimeout(f"{self.line.name}: no board answers")
 
     def sealed(self, frame: Frame) -> Frame:
-        """As it is sent: with its tag, where the session has a key."""
+        """The frame as it is sent: with its tag, if the session has a key."""
         return frame if self._seal is None else self._seal.sealed(frame)
 
     def _opened(self, frame: Frame) -> Frame | None:
-        """As it was before it was sent; None where it is not from the board."""
+        """The frame as it was before it was sent; None if it is not from the board."""
         if self._key is None:
             return frame
         return None if self._seal is None else self._seal.opened(frame)

@@ -64,7 +64,10 @@ class RemoteNet(Named):
         return self._number
 
     def must_be_open(self) -> None:
-        """Errors  ValueError after close()"""
+        """Checks that the instance is open.
+
+        Errors  ValueError after close()
+        """
         if self._closed:
             raise ValueError("the instance is closed: close() was called")
 
@@ -161,7 +164,10 @@ class RemoteNet(Named):
     # ---- runs -----------------------------------------------------------------
 
     def setup(self) -> None:
-        """Errors  CRT_ERR_UNBOUND naming what is missing"""
+        """Checks that everything is bound.
+
+        Errors  CRT_ERR_UNBOUND naming what is missing
+        """
         self._ended(Number.SETUP, 0)
 
     def go(self) -> None:

@@ -78,7 +78,10 @@ class Remote(abc.ABC):
         return f"{type(self).__name__}({self.name!r}, {state})"
 
     def device(self, index: int = 0) -> RemoteDevice:
-        """Errors  ValueError for another device than the board's CPU"""
+        """The device of the board.
+
+        Errors  ValueError for another device than the board's CPU
+        """
         if operator.index(index) != 0:
             raise ValueError(f"{self.name} has one device, number 0, not {index}")
         return RemoteDevice(1 + _SESSION, 0, self)
@@ -124,7 +127,10 @@ class Remote(abc.ABC):
         self._board = None
 
     def _must_be_open(self) -> None:
-        """Errors  RemoteError after close()"""
+        """Checks that the session is open.
+
+        Errors  RemoteError after close()
+        """
         if self._is_closed:
             raise RemoteError(f"{self.name}: {_CLOSED}")
 
@@ -144,7 +150,10 @@ class Remote(abc.ABC):
 
     @property
     def board(self) -> Board:
-        """Errors  RuntimeError before the first library is there; RemoteError"""
+        """The board, once a library is there.
+
+        Errors  RuntimeError before the first library is there; RemoteError
+        """
         self._must_be_open()
         if self._board is None:
             raise RuntimeError(f"{self.name} runs no library yet")

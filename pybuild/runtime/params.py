@@ -18,7 +18,10 @@ def save_param_dict(params: Mapping[str, Array]) -> bytearray:
 
 
 def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
-    """Errors  BuildError for damaged bytes"""
+    """The parameters in a TVM blob.
+
+    Errors  BuildError for damaged bytes
+    """
     return {n: ndarray(v) for n, v in read_blob(bytes(data), "parameters").items()}
 
 
@@ -28,5 +31,8 @@ def save_param_dict_to_file(params: Mapping[str, Array], path: str | Path) -> No
 
 
 def load_param_dict_from_file(path: str | Path) -> dict[str, NDArray]:
-    """Errors  BuildError for damaged bytes"""
+    """The parameters in a file with a TVM blob.
+
+    Errors  BuildError for damaged bytes
+    """
     return load_param_dict(read_bytes(path))

@@ -43,7 +43,7 @@ def fixed_work() -> float:
 
 
 def in_words(seconds: float) -> str:
-    """As people say it: 40 seconds, 3 minutes, 2 hours."""
+    """The time in words: 40 seconds, 3 minutes, 2 hours."""
     for most, unit, word in ((90, 1, "second"), (5400, 60, "minute")):
         if seconds < most:
             count = max(round(seconds / unit), 1)

@@ -303,7 +303,7 @@ class _Walk:
         return found[:2]
 
     def walked(self, expr: Expr) -> tuple[float, int]:
-        """As seen, of an expression that is not remembered."""
+        """The same as seen, for an expression that is not cached."""
         spent, level = 0.0, 0
         for child in children(expr):
             if isinstance(child, Var):

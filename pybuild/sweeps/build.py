@@ -184,7 +184,10 @@ def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _counted(job: Job, library: Library) -> dict[str, Any]:
-    """Errors  _Elsewhere where this worker has other tools"""
+    """The figures that a board counts.
+
+    Errors  _Elsewhere where this worker has other tools
+    """
     from pybuild.boards.bench import bench_on_board
 
     device = opened(job.board, job.build, bool(job.board.get("both")))

@@ -237,7 +237,10 @@ def _keywords(group: str, words: Words) -> dict[str, Any]:
 def _opened(
     board: Mapping[str, Any], build: dict[str, Any], both: bool
 ) -> dict[str, Any]:
-    """Errors  BuildError that says what to install"""
+    """The device for a board.
+
+    Errors  BuildError that says what to install
+    """
     from pybuild.targets.board import load_board
 
     build.setdefault("target", load_board(board["on"]).core.target)
@@ -265,7 +268,10 @@ def device_facts(device: Any) -> dict[str, Any]:
 
 
 def _samples(model: Model, quantise: Mapping[str, Any]) -> None:
-    """Errors  BuildError with everything that is wrong with the model or its samples"""
+    """Checks the model and its samples.
+
+    Errors  BuildError with everything that is wrong with the model or its samples
+    """
     from pybuild.quantisation.quantise import quantisable
     from pybuild.quantisation.samples import samples_of
 

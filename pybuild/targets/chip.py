@@ -166,7 +166,7 @@ def _energy(given: dict[str, Any], file: Path, reader: Reader) -> tuple[float, f
 
 
 def all_chips() -> tuple[Chip, ...]:
-    """Those of boards/soc that are chips, by name.
+    """The chips in boards/soc, by name.
 
     Errors  BuildError with every fault of the files
     """

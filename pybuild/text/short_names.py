@@ -119,7 +119,7 @@ def _path(name: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Those of a path; a scope that says its layer's name again says nothing."""
+    """The parts of a path; a scope that repeats its layer's name is dropped."""
     found = [part for part in text.split("/") if part]
     return [
         part

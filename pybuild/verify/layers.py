@@ -123,7 +123,10 @@ def debug(
 
 
 def _inputs(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]:
-    """Errors  BuildError with every input that is missing, unknown or does not fit"""
+    """The checked inputs of the model.
+
+    Errors  BuildError with every input that is missing, unknown or does not fit
+    """
     found = [
         Problem(
             "--data",

@@ -220,7 +220,9 @@ def _rounded(graph: Graph, rounding: str) -> Graph:
 
 @contextmanager
 def _told(path: Path, who: str, hint: str = "--ref numpy") -> Iterator[None]:
-    """Errors  BuildError for whatever an interpreter raises: they have classes of
+    """Turns the errors of an interpreter into BuildErrors.
+
+    Errors  BuildError for whatever an interpreter raises: they have classes of
     their own
     """
     try:
@@ -359,7 +361,7 @@ def timed_here(path: Path, graph: Graph) -> tuple[str, Run]:
 
 
 def _free_inputs(net: Any, graph: Graph) -> list[Any]:
-    """Those of LiteRT's interpreter that are inputs of the graph, too."""
+    """The inputs of LiteRT's interpreter that are also inputs of the graph."""
     return [d for d in net.get_input_details() if d["name"] not in graph.fixed]
 
 

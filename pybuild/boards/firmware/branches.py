@@ -32,7 +32,7 @@ class Step:
 
     @property
     def is_branch(self) -> bool:
-        """It goes one of two ways."""
+        """True if it goes one of two ways."""
         return self.falls and bool(self.targets)
 
 

@@ -65,7 +65,10 @@ class Elf:
 
 
 def read_elf(path: Path) -> Elf:
-    """Errors  BuildError where pyelftools is missing."""
+    """Reads a linked firmware.
+
+    Errors  BuildError where pyelftools is missing.
+    """
     try:
         from elftools.elf.elffile import ELFFile
     except ImportError:

@@ -33,7 +33,7 @@ class Simulator(Protocol):
 
     @property
     def name(self) -> str:
-        """With its version."""
+        """The simulator's name with its version."""
         ...
 
     def run(

@@ -78,7 +78,7 @@ def simulation(board: Board) -> str:
 
 
 def in_unicorn(board: Board) -> Board:
-    """As Unicorn has it: with a console through semihosting."""
+    """The board as Unicorn simulates it: with a console through semihosting."""
     if board.machine:
         return board
     common = boards() / "common" / "core_console.c"
@@ -86,7 +86,7 @@ def in_unicorn(board: Board) -> Board:
 
 
 def in_qemu(board: Board) -> Board:
-    """As a machine of QEMU has it: further memories lie behind its RAM."""
+    """The board as a machine of QEMU: further memories lie behind its RAM."""
     if board.machine:
         return board
     other = STAND_INS[board.core.name]

@@ -69,7 +69,7 @@ class Unicorn:
 
 
 class Machine:
-    """One processor with the board's memories."""
+    """One simulated processor with the board's memories."""
 
     def __init__(self, firmware: Firmware, files: Files) -> None:
         import unicorn

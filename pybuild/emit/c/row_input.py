@@ -20,7 +20,7 @@ def row_facts(row: TensorRow, index: int, prefix: str) -> list[str]:
 
 
 def push_declarations(tables: Tables) -> list[str]:
-    """For NAME.h; [] where nothing is pushed."""
+    """The declarations for NAME.h; [] if nothing is pushed."""
     if not tables.pushes:
         return []
     name = tables.name
@@ -75,7 +75,7 @@ def push_whole(
 
 
 def push_definitions(tables: Tables) -> list[str]:
-    """For NAME.c; [] where nothing is pushed."""
+    """The definitions for NAME.c; [] if nothing is pushed."""
     if not tables.pushes:
         return []
     name = tables.name

@@ -1,4 +1,5 @@
-"""The generated C for an input whose samples arrive a few at a time: NAME_push_samples."""
+"""The generated C for an input that takes a few samples at a time:
+NAME_push_samples."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def forgotten(tables: Tables) -> list[str]:
 
 
 def sample_declarations(tables: Tables) -> list[str]:
-    """For NAME.h; [] where no samples are pushed."""
+    """The declarations for NAME.h; [] if no samples are pushed."""
     if not tables.sampled:
         return []
     name, (_, row) = tables.name, _row(tables)
@@ -45,7 +46,7 @@ uint32_t {name}_samples_wanted(const struct {name} *m);
 
 
 def sample_definitions(tables: Tables) -> list[str]:
-    """For NAME.c; [] where no samples are pushed."""
+    """The definitions for NAME.c; [] if no samples are pushed."""
     if not tables.sampled:
         return []
     name, (index, row) = tables.name, _row(tables)

@@ -33,7 +33,7 @@ def _warm(tables: Tables) -> list[str]:
 
 
 def state_declarations(tables: Tables) -> list[str]:
-    """For NAME.h; [] where nothing is kept."""
+    """The declarations for NAME.h; [] if there is no state."""
     if not tables.kept:
         return []
     name, upper = tables.name, tables.name.upper()
@@ -51,7 +51,7 @@ int {name}_restore_state(struct {name} *m, const void *from);
 
 
 def state_definitions(tables: Tables) -> list[str]:
-    """For NAME.c; [] where nothing is kept."""
+    """The definitions for NAME.c; [] if there is no state."""
     if not tables.kept:
         return []
     name, upper = tables.name, tables.name.upper()

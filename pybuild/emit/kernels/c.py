@@ -83,7 +83,7 @@ def _moved(pointer: Expr, kind: VectorType) -> str:
 
 
 def expression(expr: Expr) -> str:
-    """One expression."""
+    """An expression as C."""
     return _print(expr)[0]
 
 

@@ -76,7 +76,7 @@ class Block:
 
 
 def in_blocks(body: Sequence[Stmt]) -> list[Stmt | Block]:
-    """The same statements, some as blocks."""
+    """The statements, with some of them grouped into blocks."""
     found: list[Stmt | Block] = []
     run: list[Stmt] = []
     zeros = set[Var]()
@@ -171,7 +171,7 @@ def _packed(stmt: Stmt) -> Call | None:
 
 
 def _fits(block: Block) -> bool:
-    """It has products, and registers for all that it needs."""
+    """True if the block has products, and registers for all that it needs."""
     made = block.written
     if not made.fits or not made.pointers or not 2 <= len(made.sums) <= SUMS:
         return False

@@ -81,7 +81,8 @@ def _values(func: Func | Intrin) -> list[Expr]:
 
 
 def _expressions(func: Func | Intrin) -> Iterator[Expr]:
-    """All of them, inner ones included; those of a Part's body are its Piece's."""
+    """All expressions, inner ones included; those of a Part's body belong to its
+    Piece."""
     roots = _values(func)
     if isinstance(func, Intrin) and not isinstance(func, Piece):
         roots.append(func.result)

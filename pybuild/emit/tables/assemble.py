@@ -341,7 +341,7 @@ class _Maker:
         return tensor.dtype if tensor else DType.INT32
 
     def _pad_rows(self) -> None:
-        """One array for all rows of padding that begin alike."""
+        """Makes one array for all rows of padding that begin alike."""
         rows = {
             (self._dtype(access), access.pad_row)
             for step in self.plan.steps

@@ -29,7 +29,7 @@ class _Piece:
 
 
 def memory_map(plan: Plan) -> tuple[MemoryRow, ...]:
-    """In the order of regions and offsets."""
+    """The memory map, in the order of regions and offsets."""
     pieces = [*_tensors(plan), *_scratch(plan), *_others(plan)]
     named = [
         (

@@ -78,7 +78,7 @@ class Names:
         return self._known[text]
 
     def fresh(self, text: str) -> str:
-        """Another identifier every time."""
+        """A new identifier every time."""
         clean = identifier(text)[:LONGEST].rstrip("_")
         name, count = clean, 1
         while name in self._taken:

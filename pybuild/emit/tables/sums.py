@@ -128,7 +128,7 @@ def _sum(symbol: str, array: Array) -> Sum:
 
 
 def _printed(array: Array) -> Array:
-    """As a C compiler reads what is printed of it."""
+    """The values that a C compiler reads from the printed array."""
     if array.dtype not in (np.float32, np.float64):
         return array
     return np.where(np.isnan(array), array.dtype.type(np.nan), array)

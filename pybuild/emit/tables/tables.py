@@ -308,7 +308,7 @@ class Tables:
 
     @property
     def plain_stages(self) -> bool:
-        """Each step is a stage, on the CPU: nothing is said of them."""
+        """True if each step is a stage on the CPU, so that no stage table is needed."""
         return all((s.count, s.device, s.link) == (1, 0, 0) for s in self.stages)
 
     @property

@@ -29,7 +29,8 @@ class _Use:
 
 
 def storage_problems(document: Document) -> list[Problem]:
-    """Every two values that are in one memory at one time, or of two kinds."""
+    """A problem for every two values that overlap in memory and time, or differ in
+    kind."""
     uses = _uses(document)
     by_storage: dict[int, list[_Use]] = {}
     for use in uses:

@@ -204,7 +204,7 @@ def _placeholder(builder: Builder, index: int) -> Tensor:
 
 
 def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
-    """One operator; what is wrong with it goes to the builder's problems."""
+    """Translates one operator; its problems go to the builder's problems."""
     places = (*flat.outputs, *(i for i in flat.inputs if i != -1))
     silent = flat.code in SILENT
     if bool(flat.outputs) == silent or not all(_exists(builder, i) for i in places):

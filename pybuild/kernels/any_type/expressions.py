@@ -70,7 +70,7 @@ def _intrin(name: str, kinds: tuple[DType, ...], result: DType) -> Intrin:
 
 
 def _converted(x: Expr, to: DType) -> Expr:
-    """As ops.map.converted."""
+    """The expression for ops.map.converted."""
     kind = scalar_type(x)
     if kind == to:
         return x

@@ -127,7 +127,7 @@ class Builder:
     def store(
         self, pointer: Expr, index: Operand, value: Expr, wide: bool = False
     ) -> None:
-        """As loop.Store; `index` may be a vector."""
+        """Adds a loop.Store; `index` may be a vector."""
         at = index if isinstance(index, Expr) else i32(index)
         self._blocks[-1].append(Store(pointer, at, value, wide))
 

@@ -187,8 +187,8 @@ class Sums:
                 k.assign(alone, DOT2(value, low, alone))
 
     def _weights(self, words: Var, block: int) -> list[Var]:
-        """Those of so many blocks that one load reads: of one channel and the next
-        apart, or of two blocks."""
+        """The weights of so many blocks that one load reads: of two neighbouring
+        channels, or of two blocks."""
         k, layer = self.k, self.layer
         at = 2 * block if layer.apart else block
         many = 2 if layer.apart or block % 2 == 0 else 1

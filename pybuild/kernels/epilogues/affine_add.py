@@ -80,8 +80,8 @@ def _to_even(made: AddParameters) -> AffineAdd:
 
 
 def _factors(a: float, b: float, outward: bool) -> Iterator[tuple[int, int]]:
-    """Those near a and b; then both greater by the same share, so that ties, which are
-    far from one another, fall away from zero."""
+    """Factors near a and b; then both greater by the same share, so that ties, which
+    are far apart, are rounded away from zero."""
     for near in itertools.product(_NEAR, _NEAR):
         yield round(a) + near[0], round(b) + near[1]
     for bits in _OUTWARD if outward else ():

@@ -69,7 +69,7 @@ class End16:
 
     @property
     def is_cheap(self) -> bool:
-        """It has few instructions."""
+        """True if it has few instructions."""
         return self.form in _CHEAP
 
     @property
@@ -99,7 +99,7 @@ class End16:
 
     @property
     def clamped(self) -> bool:
-        """It ends within int16."""
+        """True if its results fit int16 by a clamp."""
         return (self.low, self.high) != (-32768, 32767)
 
     @property

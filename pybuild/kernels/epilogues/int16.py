@@ -210,7 +210,10 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
 def _must_hold(
     made: ConvParameters, rows: list[tuple[int, int, int]], reach: Ints, where: str
 ) -> None:
-    """Errors  BuildError that names the first channel that could overflow"""
+    """Checks that scaled sums fit.
+
+    Errors  BuildError that names the first channel that could overflow
+    """
     count = max(len(reach), len(rows))
     sums = np.broadcast_to(reach, count).tolist()
     scales = np.broadcast_to(np.asarray(made.scales), count).tolist()

@@ -186,7 +186,8 @@ class PixelSums:
         return self.finish.one(self.k, self._vector(sums), self.finish.numbers(ends, c))
 
     def _weights(self, w: Var, c: int) -> list[Var]:
-        """Those of one of four channels, of each window that lies in a vector."""
+        """The weights of one of four channels, for each window that lies in a
+        vector."""
         k, layer = self.k, self.layer
         places = [layer.lead - i * layer.apart for i in range(layer.together)]
         return [

@@ -95,7 +95,7 @@ def tensors_of(node: Node, graph: Graph) -> tuple[Tensors, Tensors]:
 
 
 def infer(node: Node, graph: Graph) -> Types:
-    """As the graph says: only the function knows better."""
+    """The types in the graph: only the function knows better."""
     outputs = [graph.tensor(name) for name in node.outputs]
     return tuple((tensor.shape, tensor.dtype) for tensor in outputs)
 

@@ -83,7 +83,10 @@ def names_read(node: Node) -> tuple[str, ...]:
 
 
 def _must_fit(node: Node, graph: Graph, turns: Turns) -> None:
-    """Errors  BuildError for parts beyond what there is, or of another type"""
+    """Checks the parts that iterations read.
+
+    Errors  BuildError for parts beyond what there is, or of another type
+    """
     inside = names_read(node)
     for inner, name, way in zip(inside, node.inputs, turns.reads, strict=True):
         part, whole = turns.body.tensor(inner), graph.tensor(name)

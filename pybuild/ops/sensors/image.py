@@ -200,7 +200,10 @@ class Layer:
 
 
 def layer_of(node: Node, graph: Graph) -> Layer:
-    """Errors  BuildError for what does not fit"""
+    """The checked parameters of an `image` node.
+
+    Errors  BuildError for what does not fit
+    """
     x, attrs = operand(node, graph, 0), node.attrs
     name, resize = str(attrs["format"]), str(attrs["resize"])
     if name not in FORMATS:

@@ -45,7 +45,7 @@ def weighted(node: Node, graph: Graph) -> bool:
 
 
 def mixes(node: Node, graph: Graph) -> bool:
-    """It may lose channels of its input and of its output, each for themselves."""
+    """True if it may lose channels of its input and of its output independently."""
     return node.op in MIXING and weighted(node, graph) and integer(node, graph)
 
 

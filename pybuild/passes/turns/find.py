@@ -54,7 +54,7 @@ class Role:
 
     @property
     def node(self) -> Node:
-        """That of a turn which has one, as all others are."""
+        """The node of an iteration that has one; those of the others are alike."""
         found = self.nodes[1]
         assert found is not None
         return found

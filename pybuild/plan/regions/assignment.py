@@ -107,7 +107,7 @@ class _Try:
 
     @property
     def unplaced(self) -> list[Block]:
-        """Those that need a place; constants may stay in flash."""
+        """The blocks that still need a place; constants may stay in flash."""
         return [block for block in self.left if block.name not in self.hot]
 
     def key(self) -> Key:

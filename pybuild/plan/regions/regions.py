@@ -219,7 +219,9 @@ def check_limits(
     limits: Limits,
     advice: Callable[[Sequence[Block]], str],
 ) -> None:
-    """Errors  LimitError naming the tensors alive at the peak of each arena too large
+    """Checks the arenas against the user's limits.
+
+    Errors  LimitError naming the tensors alive at the peak of each arena too large
 
     limits  bytes by device, of all its regions; a number is the CPU's
     advice  what could help, of the blocks alive at the peak

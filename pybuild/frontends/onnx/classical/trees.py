@@ -102,7 +102,7 @@ def _read(flow: Flow, prefix: str, classes: int) -> Forest:
 
 
 def _lost(flow: Flow) -> tuple[int, ...]:
-    """For each node whether a missing value, NaN, takes the first branch."""
+    """For each node: whether a missing value, NaN, takes the first branch."""
     return flow.op.integers("nodes_missing_value_tracks_true", ())
 
 

@@ -186,7 +186,7 @@ class Draft:
         return made
 
     def type_of(self, name: str, value: Array) -> DType:
-        """Errors  BuildError for an element type that we do not have"""
+        """The element type of a tensor; or raises BuildError."""
         try:
             return DType.of(value)
         except ValueError:

@@ -114,7 +114,8 @@ class Flow:
         *,
         shape: tuple[int, ...] | None = None,
     ) -> str:
-        """One node of the graph, or its value where that is known now.
+        """Adds one node to the graph, or computes its value if that is known now. For
+        weights it does both: passes fold the node.
 
         Of weights both: passes fold the node.
         """

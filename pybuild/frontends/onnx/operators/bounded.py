@@ -60,7 +60,7 @@ def give_bounded(flow: Flow, name: str, axis: int, count: str, index: int = 0) -
 
 @flowing
 def nonzero(flow: Flow) -> None:
-    """One column for each element that is not 0: its place on every axis."""
+    """Makes one column for each element that is not 0: its index on every axis."""
     x = flow.arg(0)
     shape = flow.shape(x)
     if not shape:

@@ -83,7 +83,7 @@ def roi_align(flow: Flow) -> None:
 
 
 def _rounded(flow: Flow, x: str) -> str:
-    """To whole numbers, halves away from zero."""
+    """Rounds to whole numbers, halves away from zero."""
     size = flow.map("abs", x)
     whole = flow.map("floor", size)
     up = flow.map("less_or_equal", flow.const(0.5, x), flow.sub(size, whole))

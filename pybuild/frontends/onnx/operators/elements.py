@@ -61,7 +61,7 @@ class Wide(Flow):
 
 
 def widening(body: Flowing) -> Handler:
-    """As `flowing`, with float32 between."""
+    """A handler like `flowing` that computes in float32."""
 
     def handler(draft: Draft, op: Op) -> None:
         body(Wide(draft, op))
@@ -70,7 +70,7 @@ def widening(body: Flowing) -> Handler:
 
 
 def plain(fn: str) -> Handler:
-    """One function of map."""
+    """A handler for one function of map."""
 
     @flowing
     def handler(flow: Flow) -> None:
@@ -263,7 +263,10 @@ def prelu(flow: Flow) -> None:
 
 
 def onnx_type(op: Op, number: int) -> DType:
-    """Errors  BuildError for an element type that we do not have"""
+    """The element type of ONNX's number.
+
+    Errors  BuildError for an element type that we do not have
+    """
     from onnx import helper
 
     try:

@@ -175,7 +175,7 @@ def reduce_mean(draft: Draft, op: Op) -> None:
 
 
 def cast(draft: Draft, op: Op) -> None:
-    """Only what keeps the number: float32 to itself, bytes to float32."""
+    """Accepts only casts that keep the number: float32 to itself, bytes to float32."""
     x = draft.tensor(op.input(0))
     to_float = op.integer("to", 0) == 1
     if x.dtype is DType.FLOAT32 and to_float:

@@ -72,7 +72,7 @@ class Flow:
         shape: tuple[int, ...] | None = None,
         like: Tensor | None = None,
     ) -> Tensor:
-        """One node, or its value where that is known now.
+        """Adds one node, or computes its value if that is known now.
 
         like  gives the type (for what inference takes from the output) and the scale
         """

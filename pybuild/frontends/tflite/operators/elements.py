@@ -261,7 +261,8 @@ def compare(name: str) -> Handler:
 
 
 def quantize(call: Call) -> None:
-    """To and from int32 in fixed point, else the layer's own."""
+    """Converts to and from int32 in fixed point, other types by the layer's own
+    rule."""
     flow = Flow(call)
     x, y = flow.arg(0), flow.wanted()
     if DType.INT32 not in (x.dtype, y.dtype):

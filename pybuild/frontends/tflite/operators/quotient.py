@@ -43,7 +43,7 @@ def quotient(flow: Flow, a: Tensor, b: Tensor, clamp: object) -> Tensor:
 
 
 def _shifted(flow: Flow, x: Tensor, bits: Tensor) -> Tensor:
-    """To the right by 1 to 60 bits, ties away from zero."""
+    """Shifts right by 1 to 60 bits, ties away from zero."""
     wide, count = flow.cast(x, DType.INT64), flow.cast(bits, DType.INT64)
     half = flow.map("shift_left", flow.const(1, wide), flow.plus(count, -1))
     sign = flow.map("shift_right", wide, flow.const(63, wide))

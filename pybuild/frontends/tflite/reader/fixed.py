@@ -51,6 +51,7 @@ def with_values(
 
 
 def _fits(tensor: FlatTensor, value: Array) -> bool:
-    """As many as there are, or as are open."""
+    """True if the value has as many elements as the tensor, or as its open dimensions
+    allow."""
     opened = value.ndim == len(tensor.shape) and -1 in tensor.signature
     return value.size > 0 and (prod(tensor.shape) == value.size or opened)

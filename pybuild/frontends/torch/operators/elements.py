@@ -11,7 +11,7 @@ from pybuild.frontends.torch.reader.program import Call, Ref
 
 
 def one(kind: str, **attrs: Any) -> Handler:
-    """One operator of one tensor."""
+    """A handler for an operator of one tensor."""
 
     def handler(w: Writer, call: Call) -> None:
         x, made = call.tensor("self", "input"), w.kinds.get(call.outputs[0], "")
@@ -22,7 +22,7 @@ def one(kind: str, **attrs: Any) -> Handler:
 
 
 def two(kind: str, turned: bool = False) -> Handler:
-    """One operator of two, the second times `alpha`."""
+    """A handler for an operator of two tensors, the second times `alpha`."""
 
     def handler(w: Writer, call: Call) -> None:
         made = w.kind(call.outputs[0])
