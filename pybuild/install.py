@@ -1,5 +1,5 @@
-"""Where crt's sources, headers and host library and the boards lie, what this machine
-calls such a library, and what is compiled on first use.
+"""The places of crt's sources, headers and host library and of the boards; the name of
+such a library on this machine; and compilation on first use.
 
 In an installed wheel they are in pybuild/_data, in a checkout in the repository's
 own folders. Knows no model and no target.
@@ -117,7 +117,7 @@ def temporary_folder(place: Path | None = None) -> tempfile.TemporaryDirectory[s
 
 
 def _kept() -> Path:
-    """Where compiled things are kept: the checkout's build folder, or the user's cache.
+    """The folder for compiled files: the checkout's build folder, or the user's cache.
 
     Errors  OSError for a user without a home
     """

@@ -1,4 +1,5 @@
-"""Which loads and stores of a plan's kernels are proven to stay inside, layer by layer.
+"""The loads and stores of a plan's kernels that are proven to stay inside, layer by
+layer.
 
 Pointers are as the runner gives them (crt/src/run.c): outputs, inputs, constants,
 scratch, a row of the window each.

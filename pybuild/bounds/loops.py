@@ -92,7 +92,7 @@ def towards(span: Steps, reached: Steps, ends: Range) -> Steps:
 def moved(
     before: Value, begun: Mapping[str, Value], name: str, after: Value, facts: Facts
 ) -> Move:
-    """How one turn that began with anything, `begun`, has changed a value."""
+    """The change of a value by one iteration that began with any value, `begun`."""
     if isinstance(before, Address) and isinstance(after, Address):
         return _moved_address(before, begun, name, after, facts)
     if not isinstance(after, Linear):

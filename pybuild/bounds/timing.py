@@ -42,7 +42,7 @@ _MOST = 1024  # kernels that are remembered
 
 @dataclass(frozen=True)
 class Timing:
-    """How often tests of data stand in a kernel's code.
+    """The number of branches on data in a kernel's code.
 
     short  tests of data around code without loops: either way is soon over
     loops  loops that turn as often as data says, and tests of data around loops and

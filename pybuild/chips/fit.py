@@ -1,5 +1,5 @@
-"""Which chip? All chips of boards/soc for one model: what it needs there and what there
-is, how long it takes by estimate, and what would make it fit.
+"""Tries one model on all chips of boards/soc: its needs there and the chip's memory,
+the estimated time, and what would make it fit.
 """
 
 from __future__ import annotations
@@ -291,7 +291,8 @@ def _ladder(
 
 
 def _would_fit_as_int8(chip: Chip, library: Library) -> bool:
-    """Where floats become int8: weights and tensors are a quarter."""
+    """True if the model would fit with int8 instead of floats: weights and tensors are
+    a quarter."""
     ram, flash, report = _ram(library, chip), _flash(library, chip), library.report
     saved = replace(ram, needed=ram.needed - report.ram.arena * 3 // 4)
     held = replace(flash, needed=flash.needed - report.flash.weights * 3 // 4)

@@ -75,7 +75,7 @@ def _code(found: Swept) -> int:
 
 @contextmanager
 def _told(shown: Progress) -> Iterator[Progress]:
-    """Where nobody looks at a terminal, a line a minute: for what takes hours."""
+    """Shows progress: a bar on a terminal, elsewhere a line a minute."""
     begin = last = time.monotonic()
     first: int | None = None
 

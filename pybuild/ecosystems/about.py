@@ -48,12 +48,13 @@ class About:
 
     @property
     def maker(self) -> str:
-        """Where an author must be named."""
+        """The author, for ecosystems that require one."""
         return self.author or _NOBODY
 
     @property
     def place(self) -> str:
-        """Where a URL must be named; `.invalid` is nowhere, by RFC 2606."""
+        """The URL, for ecosystems that require one; `.invalid` leads nowhere, by RFC
+        2606."""
         return self.url or f"https://{self.name.replace('_', '-')}.invalid"
 
 

@@ -99,7 +99,7 @@ class GraphModuleDebug(GraphModule):
 
     @property
     def _dump_path(self) -> str:
-        """Where the files are, as scripts for TVM ask for it."""
+        """The folder with the files; scripts for TVM use this name."""
         return str(self.folder.path)
 
     def _maker(self, tensor: str) -> tuple[int, int]:

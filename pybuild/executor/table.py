@@ -1,4 +1,4 @@
-"""Which device of a script's list computes which node of a graph JSON.
+"""Assigns the devices in a script's list to the nodes of a graph JSON.
 
 Files of other writers say the type of a device (cpu is 1, ext_dev 12), ours its number
 in the list.

@@ -1,4 +1,4 @@
-"""Which word is heard, from scores that come again and again: nodes behind a net."""
+"""Decides which word is heard, from scores of run after run: nodes behind a net."""
 
 from __future__ import annotations
 

@@ -132,7 +132,8 @@ def _of_list(
 def _of_none(
     value: Any, schemas: Iterable[Schema], defs: Schema
 ) -> Iterator[tuple[str, str]]:
-    """Where it is none of several: of the one that it is like, or of what they are."""
+    """The misfits of a value that fits none of several schemas: those of the most
+    similar one, or all kinds."""
     near: list[list[tuple[str, str]]] = []
     kinds: list[str] = []
     for schema in schemas:

@@ -128,8 +128,8 @@ class Binding(abc.ABC):
 
     @as_it_is  # of another thread's instance, while this one's lock is held
     def place_of(self, key: Key, output: bool) -> tuple[Array, Device | None]:
-        """Where an input, or output, is read or written, and whose memory it is, as
-        read_at() takes it.
+        """The memory from which an input is read, or to which an output is written, and
+        its device, as read_at() takes it.
 
         Errors  ValueError after close()
         """

@@ -36,7 +36,7 @@ def number_of(key: object) -> int | None:
 
 
 def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
-    """Which of the tensors has this name, or this number.
+    """The index of the tensor with this name, or this number.
 
     role    what they are, for the message; an "output" may be NAME:NUMBER, too, which
             is TVM's name of it

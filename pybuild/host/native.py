@@ -301,7 +301,7 @@ class Net(Named, Binding, Pushing, Keeping):
         self._sources.clear()
 
     def parameter_address(self, key: Key) -> int:
-        """Where runs read a parameter; 0: it is not bound."""
+        """The address at which runs read a parameter; 0: it is not bound."""
         index = index_of(key, self.parameters, "parameter")
         there = self._lib.crt_graph_parameter(self._graph, index)
         return int(self._ffi.cast("uintptr_t", there))

@@ -86,7 +86,7 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def device(self) -> Device:  # type: ignore[override]
-        """Where it lies."""
+        """The device of the array."""
         return self.where
 
     def numpy(self) -> npt.NDArray[Any]:
@@ -211,8 +211,8 @@ def fitting(
 
 
 def kept(dtype: np.dtype[Any], have: Array) -> Array:
-    """Which values a type holds: floats rounded, but not to infinity; integers as they
-    are.
+    """Flags for the values that a type can hold: floats rounded, but not to infinity;
+    integers exactly.
     """
     if dtype.kind == "f" and have.dtype.kind == "f":
         with np.errstate(over="ignore"):

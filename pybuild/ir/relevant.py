@@ -1,4 +1,5 @@
-"""Which names of a kernel lead to addresses: all else is data, and need not be known.
+"""Finds the names of a kernel that lead to addresses; all others are data, and need not
+be known.
 
 x[4 * row + c] asks for row and c, and for what they are made of; acc + x * w asks for
 nothing.

@@ -141,7 +141,7 @@ class _Drawing:
         yield _text(22, TOP + HIGH / 2, what, "soft", "middle", turned)
 
     def limits(self) -> Iterator[str]:
-        """Where no plan is, and where boards end."""
+        """The lines of the lower bound, and of the boards' RAM."""
         x = self.x(self.curve.bound)
         size = f'width="{x - LEFT:g}" height="{HIGH}"'
         yield f'<rect class="none" x="{LEFT}" y="{TOP}" {size}/>'

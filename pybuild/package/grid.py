@@ -38,7 +38,8 @@ def grid(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -
 
 
 def shortened(text: str, width: int, share: float = 0.5) -> str:
-    """Where it is longer, its beginning, a share of the width, and its end."""
+    """The text, or if it is too long its beginning, a share of the width, and its
+    end."""
     if len(text) <= width:
         return text
     head = int((width - 1) * share)

@@ -43,7 +43,7 @@ class _Phase:
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """Where its window stands."""
+        """The position of its window."""
         return self.first, max(len(self.taps), 1), self.gap
 
     def pads(self, count: int, size: int) -> tuple[int, int]:

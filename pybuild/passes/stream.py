@@ -338,7 +338,7 @@ def _span(node: Node, graph: Graph, at: int) -> int:
 
 
 def _kept_axis(x: Tensor, axis: int, graph: Graph, node: Node) -> int:
-    """Where a reshape leaves an axis as it is; -1: nowhere."""
+    """The axis after a reshape that does not change it; -1: there is none."""
     before, after = math.prod(x.shape[:axis]), 1
     for index, dim in enumerate(graph.tensor(node.output).shape):
         if (after, dim) == (before, x.shape[axis]):

@@ -1,5 +1,5 @@
-"""Which of the plans that a graph could have: the smallest at a fair price, the fastest
-that fits, or all that no other beats. Knows plans by their bytes only.
+"""Chooses a plan: the smallest within an allowed cost, the fastest that fits, or the
+Pareto front. Knows plans by their bytes only.
 """
 
 from __future__ import annotations

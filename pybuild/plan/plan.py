@@ -33,7 +33,7 @@ class Step:
 
     @property
     def device(self) -> int:
-        """Where the kernel runs; tasks are the runtime's."""
+        """The device that runs the kernel; the runtime does tasks."""
         return 0 if self.candidate.func is None else self.node.device
 
     @property

@@ -1,4 +1,5 @@
-"""Where in a TOML file a key stands; the standard library's reader does not say."""
+"""Finds the line of a key in a TOML file, which the standard library's reader does not
+give."""
 
 from __future__ import annotations
 

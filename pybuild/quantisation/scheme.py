@@ -1,4 +1,5 @@
-"""Which operators of a float graph become int8, and how its tensors are quantised."""
+"""Chooses the operators of a float graph that become int8, and how its tensors are
+quantised."""
 
 from __future__ import annotations
 

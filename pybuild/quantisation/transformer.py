@@ -1,4 +1,4 @@
-"""Which nodes of a graph are a transformer's, and so have activations of int16.
+"""Finds the nodes of a transformer, which get int16 activations.
 
 A value of a residual stream is a sum of all blocks before it, a norm makes differences
 of a few steps large, and attention multiplies two such tensors: 256 steps for each lose

@@ -73,7 +73,7 @@ def outcome(data: bytes) -> Outcome:
 
 
 def pieces(size: int, most: int) -> Iterator[tuple[int, int]]:
-    """Where each piece of so many bytes begins, and how long it is; one at least."""
+    """The offset and length of each piece of so many bytes; at least one."""
     for at in range(0, max(size, 1), most):
         yield at, min(most, size - at)
 

@@ -11,7 +11,7 @@ from pybuild.rpc.net import RemoteNet
 
 
 class Host(Protocol):
-    """Where instances are made on the board; remote.py's Remote is one."""
+    """The interface that makes instances on the board; remote.py's Remote has it."""
 
     def instance(self, source: Source) -> tuple[Source, RemoteNet]: ...
 

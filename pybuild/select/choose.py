@@ -1,4 +1,4 @@
-"""Which kernels a model gets: each layer's own, or fewer that layers share.
+"""Chooses the kernels of a model: each layer's own, or fewer that layers share.
 
 By the estimates of prices.py; nothing is compiled, and what does not pay is left out
 step by step. Knows no memory: the plan says which kernels it has room for.
@@ -274,7 +274,7 @@ class Weighed:
     optimise: str
 
     def best(self, fits: Mapping[str, Sequence[bool]]) -> dict[str, int]:
-        """Which option each layer gets, by number, of those that fit where it is."""
+        """The number of each layer's best option, among those that fit."""
         tried = {
             layer: tuple(
                 replace(option, usable=fit)

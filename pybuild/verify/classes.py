@@ -1,4 +1,5 @@
-"""Which class a model says each sample has: how often it is right, what it confuses."""
+"""The classes that a model predicts: how often they are right, and which it
+confuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where machine code of Thumb and RV32C may go on: branches, loops, tables, returns.
+"""Control flow of Thumb and RV32C machine code: branches, loops, tables, returns.
 
 Knows one instruction at a time, and of IT blocks which instructions are in one.
 """

@@ -154,7 +154,8 @@ def _code(start: int, body: Sequence[Step], elf: Elf) -> Code:
 
 
 def _entries(step: Step, body: Sequence[Step], elf: Elf) -> tuple[int, ...]:
-    """Where a table behind a jump leads: it ends where code begins again."""
+    """The targets in the table behind a jump; the table ends where code begins
+    again."""
     if not step.table:
         return ()
     begin = step.at + step.size

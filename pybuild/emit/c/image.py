@@ -60,7 +60,7 @@ class ImageTables:
         return tuple(found or [0])
 
     def at(self, model: str, region: str) -> int:
-        """Where a model's own region of that name begins."""
+        """The offset of a model's own region in the image's region of that name."""
         return next(p for p in self.pieces if p.name == region).together.at[model]
 
     def at_macro(self, model: str, region: str) -> str:

@@ -16,7 +16,7 @@ def sample_member(tables: Tables) -> str:
 
 
 def forgotten(tables: Tables) -> list[str]:
-    """Where an instance starts over."""
+    """The code that forgets waiting samples when an instance starts over."""
     return ["    if (m != NULL)", "        m->pushed = 0;"] if tables.sampled else []
 
 

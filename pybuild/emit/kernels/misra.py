@@ -1,4 +1,4 @@
-"""Which rules of MISRA C:2012 a printed function leaves, and why: the words of the tag
+"""The rules of MISRA C:2012 that a printed function deviates from, as words of the tag
 in its comment. docs/misra.md has the reasons at length; here is the one list.
 """
 

@@ -1,5 +1,5 @@
-"""Where everything lies that a run keeps in memory, and for how long: a map of the
-plan, for readers of the C."""
+"""The map of a plan's memory for readers of the C: what lies where, and for how
+long."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ class _Nodes:
         self.nodes.append(node)
 
     def _places(self, item: Item, operator: str) -> tuple[int, ...]:
-        """Where among the inputs of a node one is left out, in order."""
+        """The positions of omitted inputs of a node, in order."""
         text = item.attrs.get("absent", "[]")
         absent = decoded(self.document, item, "absent", text, self.found)
         signature = SIGNATURES[operator]

@@ -1,4 +1,4 @@
-"""Which operator a node is, and with which attributes; what is said where none is.
+"""Finds the operator of a node, with its attributes, or reports that there is none.
 
 In this order: `attrs.op`, which our writer adds; the functions that every executor
 has; a library of functions.

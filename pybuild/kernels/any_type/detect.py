@@ -176,7 +176,7 @@ def roi_align(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 class _Axis:
-    """Where the samples of a box lie on one axis, and how many a cell has."""
+    """The sample positions of a box on one axis, and their number in a cell."""
 
     def __init__(
         self, k: Builder, box: Expr, scale: Expr, side: tuple[int, bool],

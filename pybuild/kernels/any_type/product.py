@@ -216,11 +216,11 @@ class Product(ABC):
         return
 
     def lane(self, number: Expr, many: Expr) -> Expr:
-        """Where one of `many` values that are multiplied together lies."""
+        """The offset of one of `many` values that are multiplied together."""
         return number
 
     def placed(self, index: int, x: Expr) -> Expr:
-        """Where a row of a block is read."""
+        """The offset at which a row of a block is read."""
         return x
 
     def of_row(self, index: int, x: Expr) -> dict[str, Expr]:
@@ -267,7 +267,7 @@ class Turns(Product):
         return self.turned_lane(number + (self.lanes - many))
 
     def turned_lane(self, number: Expr) -> Expr:
-        """Where value 0 to 3 of a turn lies."""
+        """The place of value 0 to 3 of an iteration."""
         return number
 
     def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
@@ -293,7 +293,7 @@ class Turns(Product):
 def first_of_block(
     k: Builder, at: Expr, count: Expr, known: int, together: int
 ) -> Expr:
-    """Where a block begins: the last one ends with the rows or columns."""
+    """The first index of a block; the last block ends with the rows or columns."""
     if known % together == 0:
         return at
     return k.let("first", minimum(at, count - together))

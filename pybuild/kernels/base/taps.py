@@ -28,7 +28,7 @@ def outside_pixel(window: Window, value: float, elem: DType) -> tuple[Packed, ..
 
 @dataclass(frozen=True)
 class Pixels:
-    """Where the pixels of one layer's windows are.
+    """The places of the pixels in one layer's windows.
 
     rows     under the window
     outside  pointer to the pixel that stands for those outside; None: there are none

@@ -186,7 +186,7 @@ class _Writer:
                     k.assign(to, offset(to, 4))
 
     def _piece(self, row: Expr, first: Expr) -> Var:
-        """Where a piece is: in the row, or a copy with what stands beside that."""
+        """The start of a piece: in the row, or in a copy with the padding beside it."""
         k = self.k
         x = k.let("x", offset(row, first))
         leaves = minimum(first, self.inside - self.run - first) < 0

@@ -200,7 +200,7 @@ class _Writer:
         return found
 
     def _at(self, at: Expr) -> Expr:
-        """Where the group's channels begin, of a pixel that begins there."""
+        """The offset of the group's channels in a pixel."""
         return at if self.layer.window.groups == 1 else at + self.first
 
     def _columns(self, x0: Expr, to: Var) -> None:

@@ -93,7 +93,7 @@ class Layer:
 
     @property
     def skips(self) -> str:
-        """Which taps on padding are not products."""
+        """The part of the key that says which taps on padding are left out."""
         w = self.window
         beside = f"less{w.left}of{w.width}" if self.skips_columns else ""
         return "_".join(n for n in (beside, "inside" if self.skips_rows else "") if n)

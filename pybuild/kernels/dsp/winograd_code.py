@@ -184,7 +184,8 @@ class _Writer:
         return k
 
     def _row(self, number: Expr, line: Expr) -> Expr:
-        """Where a row of the image is, or of what stands for those outside."""
+        """The start of a row of the image, or of the row that stands for those
+        outside."""
         k = self.k
         if not self.layer.taller:
             return k.let("row", offset(self.x, number * line))

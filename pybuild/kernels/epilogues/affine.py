@@ -146,7 +146,7 @@ def with_one_factor(end: End) -> End | Affine:
 
 
 def ends_key(form: Affine) -> str:
-    """How the code depends on the clamp."""
+    """The part of the key that depends on the clamp."""
     if form.raised is not None:
         return "raised"
     return "clamped" if form.clamped else ""

@@ -99,7 +99,7 @@ class Layer:
 
     @property
     def odd(self) -> str:
-        """How the code depends on the number of outputs."""
+        """The part of the key that depends on the number of outputs."""
         return "lone" if self.lone else "odd" if self.outputs % 2 else ""
 
     @property
@@ -221,7 +221,8 @@ class Layer:
 
     @property
     def sums(self) -> str:
-        """How the code depends on what the sums of two channels are kept in."""
+        """The part of the key that depends on where the sums of two channels are
+        kept."""
         return "apart" if self.apart else "runs" if self.runs > 1 else ""
 
     @property

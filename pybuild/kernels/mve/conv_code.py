@@ -175,7 +175,7 @@ class _Writer(Patches):
 
     @property
     def _last(self) -> Expr:
-        """Where the last vector is."""
+        """The position of the last vector."""
         if self.layer.direct:
             return self.g.channels - self.layer.last
         return self.steps * self.step - self.step

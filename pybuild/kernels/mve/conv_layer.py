@@ -236,7 +236,7 @@ class Layer:
 
     @property
     def types(self) -> str:
-        """How the code depends on the types of values."""
+        """The part of the key that depends on the types of values."""
         return "s16" if self.elem is DType.INT16 else ""
 
     @property

@@ -81,7 +81,7 @@ class PixelSums:
             self._fours(offsets)
 
     def _from(self, ox: Expr) -> tuple[Var, Var]:
-        """Where a pixel is read and stored."""
+        """The places at which a pixel is read and stored."""
         k, given = self.k, self.given
         at = k.let("at", ox * given["channels"])
         x = offset(given["words"], at * self.layer.window.stride_w)

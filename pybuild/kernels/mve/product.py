@@ -38,7 +38,7 @@ class Vectors(Product):
 
     @property
     def copies(self) -> int:
-        """Where the rows of a block are copied to."""
+        """The offset of the copies of a block's rows."""
         return super().scratch
 
     @property

@@ -193,7 +193,7 @@ class Layer:
 
     @property
     def types(self) -> str:
-        """How the code depends on the types of values."""
+        """The part of the key that depends on the types of values."""
         if self.elem is DType.INT8:
             return "centred" if self.centred else ""
         return "s16_words" if self.held is DType.INT32 else "s16"

@@ -74,7 +74,7 @@ class Layer:
 
     @property
     def types(self) -> str:
-        """How the code depends on the types of values."""
+        """The part of the key that depends on the types of values."""
         if self.elem is INT8:
             return "unsigned" if self.unsigned else ""
         return "s16_words" if self.unsigned else "s16"

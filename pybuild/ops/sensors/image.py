@@ -137,7 +137,7 @@ def axis_of(resize: str, given: int, made: int, even: int = 1) -> Axis:
 
 
 def _shares(resize: str, given: int, made: int, i: int) -> dict[int, Fraction]:
-    """How much of each number is in number i."""
+    """The share of each number in number i."""
     step = Fraction(given, made)
     if resize == "box":
         low, high = i * step, (i + 1) * step

@@ -20,7 +20,7 @@ _SEARCH_VISITS = 400_000
 
 @dataclass(frozen=True)
 class BlockOffset:
-    """Where a block is: its region, and bytes from the start of it."""
+    """The place of a block: its region, and the offset in it."""
 
     region: int
     at: int

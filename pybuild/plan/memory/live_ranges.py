@@ -320,7 +320,8 @@ class _Lives:
         return _marks(last, size, np.maximum)
 
     def _rows(self, use: _Use, size: int) -> int:
-        """How many, if all steps see the same rows of all of it; else 0."""
+        """The number of rows, if all steps divide the tensor into the same rows; else
+        0."""
         accesses = [access for _, access in (*use.made, *use.read)]
         forms = {(a.rows, a.rows * a.row_bytes) for a in accesses}
         at = {self.views.of(a.tensor).at for a in accesses}

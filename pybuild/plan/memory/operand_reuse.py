@@ -104,7 +104,7 @@ def _handed(
 
 @dataclass(frozen=True)
 class Settled:
-    """Where blocks are that have their place: `at`, by their names.
+    """The offsets of blocks that have their place: `at`, by their names.
 
     used_first  a block tries addresses of others before that where it was
     """
@@ -175,7 +175,7 @@ class Settled:
         return tuple(mine[name] for name in names)
 
     def _ways(self, name: str, mine: Mapping[str, int]) -> list[int]:
-        """Where a block may try to lie."""
+        """The offsets that a block may try."""
         taken = {**self.at, **mine}
         ends = {at + self.block_offsets[n].block.bytes for n, at in taken.items()}
         was = [self.block_offsets[name].at]
@@ -195,7 +195,7 @@ class Settled:
         )
 
     def _taken(self, other: str, name: str) -> Taken:
-        """Where a block cannot begin, counted from where the other begins."""
+        """The offsets at which a block cannot begin, relative to the other block."""
         if (other, name) not in self.beside:
             made = taken_by(self.pieces[other], self.pieces[name])
             self.beside[other, name] = made

@@ -1,6 +1,5 @@
-"""Where to cut a graph into stages by the bytes that are alive row by row: a stage's
-results may lie where rows of its inputs were, and working memory counts only while it
-is used.
+"""Cuts a graph into stages by the bytes that are alive row by row: a stage's results
+may lie where rows of its inputs were, and scratch counts only while it is used.
 
 Exact, and so asked only where whole tensors, each alive in all of the stages that touch
 it (partition.py), would not fit.

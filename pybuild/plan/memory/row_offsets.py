@@ -34,7 +34,7 @@ def _best(blocks: tuple[tuple[Piece, ...], ...], align: int) -> Layout:
 
 
 def taken_by(b: Sequence[Piece], a: Sequence[Piece]) -> Taken:
-    """Where `a` cannot begin, counted from where `b` begins."""
+    """The offsets at which `a` cannot begin, relative to `b`."""
     pairs = ((q.at - p.end, q.end - p.at) for p in a for q in b if p.when & q.when)
     merged: list[Span] = []
     for low, high in sorted(pairs):

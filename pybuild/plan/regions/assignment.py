@@ -1,4 +1,4 @@
-"""Which region each block of memory lies in: what moves most bytes, in the fastest.
+"""Assigns blocks to regions: those with most traffic to the fastest.
 
 Less moved in slow memory goes before more moved in fast memory. Greedy by bytes moved
 for a byte of RAM; then single moves and swaps as long as they gain.

@@ -1,5 +1,6 @@
-"""Where the CPU must wait for a device: only where it would read what a copy has yet to
-write, or overwrite what a copy has yet to read. Devices do their work in order.
+"""Finds the steps before which the CPU must wait for a device: those that would read
+bytes that a copy has yet to write, or overwrite bytes that a copy has yet to read.
+Devices do their work in order.
 
 Knows the bytes that steps touch in the memory of the CPU; no kernel.
 """

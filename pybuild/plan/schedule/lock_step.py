@@ -41,7 +41,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Ring:
-    """Where the rows of a tensor are: in slots of a block, `at` bytes into each.
+    """The ring of a tensor's rows: in slots of a block, `at` bytes into each.
 
     home   the tensor whose memory it is, its own or one that takes the rows over
     Units  rows: slots; pitch: bytes from one to the next

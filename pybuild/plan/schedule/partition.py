@@ -1,4 +1,4 @@
-"""Where to cut a graph into stages: all of a stage advances in lock step.
+"""Cuts a graph into stages, each of which advances in lock step.
 
 What is alive in a stage does not depend on the other cuts, so that the best cuts are
 a shortest path. Knows bytes alive at once, no addresses.

@@ -116,7 +116,7 @@ class Search:
 
     @functools.cached_property
     def needs(self) -> list[frozenset[int]]:
-        """Which nodes must come before each."""
+        """For each node: the nodes that must come before it."""
         makers = {name: node for node in self.graph.nodes for name in node.outputs}
         at = {n: i for i, (node, _) in enumerate(self.nodes) for n in node.outputs}
 

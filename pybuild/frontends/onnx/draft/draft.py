@@ -390,8 +390,8 @@ class Draft:
 
 
 def axis_after(have: Sequence[int], axis: int, shape: Sequence[int]) -> int | None:
-    """Where an axis lies once a tensor is reshaped: the one of its size with as many
-    elements before it; None if there is no such axis.
+    """The axis after a reshape: the one of the same size with as many elements before
+    it; None if there is none.
     """
     before = math.prod(have[:axis])
     for place, size in enumerate(shape):

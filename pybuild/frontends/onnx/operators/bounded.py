@@ -83,7 +83,7 @@ def nonzero(flow: Flow) -> None:
 
 @flowing
 def compress(flow: Flow) -> None:
-    """Where the condition holds."""
+    """Selects the slices for which the condition is true."""
     x, op = flow.arg(0), flow.op
     if "axis" in op.attrs:
         axis = flow.axis(op.integer("axis", 0), flow.rank(x))

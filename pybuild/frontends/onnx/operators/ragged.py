@@ -22,7 +22,7 @@ Rule = Callable[[Draft, Op], Bound | None]
 
 
 def passed_on(draft: Draft, op: Op) -> Bound | None:
-    """How much of the results of a node holds; None: all.
+    """The bound of a node's results; None: they are full.
 
     Errors  BuildError where it reads what is not there
     """

@@ -56,7 +56,7 @@ def _entry(flow: Flow, table: Ints, places: Tensor) -> Tensor:
 
 
 def _length(numbers: Ints) -> Ints:
-    """How many bits, but for those that repeat the sign."""
+    """The number of bits, without those that repeat the sign."""
     held = np.where(numbers < 0, ~numbers, numbers)
     return np.frexp(held.astype(np.float64))[1].astype(np.int64)
 
