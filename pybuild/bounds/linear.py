@@ -151,7 +151,8 @@ class Facts:
         )
 
     def _search(self, value: Linear, enough: Number) -> Number:
-        """What a sum is at most: the least that is left of it and facts, times some.
+        """The most that a sum can be: the least bound found by subtracting facts, times
+        some number. The most promising remainder is tried first.
 
         No fact makes a sum smaller. What leaves least is gone on with first.
         """

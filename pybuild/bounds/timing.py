@@ -1,5 +1,5 @@
-"""Whether a kernel's time depends on the numbers that it is given, and where it reads
-and writes: which of its tests, loops and places ask for them.
+"""Finds whether a kernel's time and addresses depend on its data: which branches, loops
+and indices do.
 
 A number is data if it comes from a row, from scratch, or from a constant that may be
 replaced, or was decided by such a number. What a constant of the model holds is known.

@@ -186,7 +186,8 @@ class _Walk:
         return moves
 
     def left_by(self, move: Move) -> Steps:
-        """What a turn leaves that is not a sum; of a sum nothing is known here."""
+        """The steps of a value that an iteration sets; nothing is known here of one
+        that it adds to."""
         if move.by is None and isinstance(move.other, Linear):
             return self.facts.steps(move.other)
         return Steps(*EVERYTHING)

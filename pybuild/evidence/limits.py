@@ -30,7 +30,7 @@ def limits(
     comparison: Mapping[str, Any],
     untested: int,
 ) -> Iterator[str]:
-    """Of this build first.
+    """The limits of what is known, those of this build first.
 
     untested  promises of the headers that no test names
     """

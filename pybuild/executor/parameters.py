@@ -181,8 +181,8 @@ class Parameters:
         return tuple(sorted(names))
 
     def matched(self, donor: Parameters, names: Iterable[str]) -> Shared:
-        """What share() of parameters of these names is to do; nothing has changed yet
-        but what waited to be packed.
+        """The work that share() of parameters of these names will do; so far only
+        waiting packing is done.
 
         Errors  UnknownName; ValueError for one that is packed together with others;
                 CRT_ERR_UNBOUND, CRT_ERR_DTYPE, CRT_ERR_SHAPE, CRT_ERR_LAYOUT
@@ -205,7 +205,7 @@ class Parameters:
         return Shared(frozenset(wanted), tuple(pairs))
 
     def _number(self, want: SlotFacts) -> int:
-        """Of a slot that is made of the same parameters and arranged alike.
+        """The number of a slot that is made of the same parameters and arranged alike.
 
         Errors  CRT_ERR_LAYOUT
         """

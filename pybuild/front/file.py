@@ -39,8 +39,8 @@ _JOINED = re.compile(r"(.+?\.(?:toml|json))\+(.+)", re.DOTALL)
 
 
 def parted(path: str, front: str | None = None) -> tuple[str | None, str]:
-    """Of FRONT.toml+NET both paths; of any other, or of a file of that name, `front`
-    and itself.
+    """The two paths in FRONT.toml+NET; for any other path, or an existing file of that
+    name, `front` and the path itself.
 
     Errors  BuildError where both say what stands before the net
     """

@@ -14,7 +14,7 @@ from pybuild.package.report import SCHEMA
 
 
 def checked(path: Path, facts: Any) -> dict[str, Any]:
-    """Of one model.
+    """The checked report of one model.
 
     Errors  BuildError for one of several models, or of another pybuild, and with every
             key that is not what docs/report-schema.json has
@@ -29,7 +29,7 @@ def checked(path: Path, facts: Any) -> dict[str, Any]:
 
 
 def checked_image(path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Of several models.
+    """The checked report of several models.
 
     Errors  BuildError
     """

@@ -42,7 +42,7 @@ class _Flow:
 
 @dataclass(frozen=True)
 class _Need:
-    """What a node needs: the newest rows of each input, 0 for one that is not a flow.
+    """The needs of a node: the newest rows of each input, 0 for one that is not a flow.
 
     flow   of its output; None: it reads the whole window
     attrs  that it has instead

@@ -47,7 +47,7 @@ _MOST_FINE, _FINE_WORK, _SPENT_WORK = 70, 500_000, 4_000_000
 
 @dataclass(frozen=True)
 class Ways:
-    """What the plan of a graph is chosen from.
+    """The search spaces from which the plan of a graph is chosen.
 
     search  stages, by what kernels say that they take
     usual   the same, without kernels that spare bytes at a price
@@ -234,8 +234,8 @@ def fastest_of_smallest(
     ram_limit: Limits,
     anyway: Callable[[], Plan],
 ) -> Plan:
-    """Of ways at rising prices the first of hardly more bytes than the smallest; the
-    fastest, the first of all, where none has fewer than there would be anyway.
+    """The first plan, at rising cost, that has hardly more bytes than the smallest; the
+    fastest, which is the first of all, if no plan saves bytes compared with `anyway`.
 
     anyway  the plan where the inputs are there; made only where it counts
     Errors  of `made`, where it does not keep the limit

@@ -145,7 +145,8 @@ def read_project(path: Path, outside: bool = False) -> Project:
 
 
 def project_of(whole: Mapping[str, Any]) -> Project:
-    """Of what such a file says, as values; paths are seen from the current folder.
+    """The project in a mapping with the content of such a file; paths are relative to
+    the current folder.
 
     Errors  UsageError with everything that is wrong
     """

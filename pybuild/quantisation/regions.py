@@ -71,7 +71,7 @@ def _is_row_mean(node: Node, graph: Graph) -> bool:
 def _norm(
     graph: Graph, users: Users, makers: Mapping[str, Node], mean: Node
 ) -> Region | None:
-    """That whose mean of squares this is: d * d, and d / sqrt(mean + epsilon)."""
+    """The norm whose mean of squares this is: d * d, and d / sqrt(mean + epsilon)."""
     square = makers.get(mean.inputs[0])
     if square is None or not _does(square, "mul") or len({*square.inputs}) != 1:
         return None

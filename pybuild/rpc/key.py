@@ -28,7 +28,8 @@ class Key:
     secret: bytes = field(repr=False)
 
     def session(self, asked: bytes, offered: bytes) -> Seal:
-        """That of a session: of what the host and what the board have put in."""
+        """The key of a session: from the bytes that the host and the board have
+        contributed."""
         return Seal(hmac.digest(self.secret, asked + offered, "sha256"))
 
 

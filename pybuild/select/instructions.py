@@ -84,7 +84,8 @@ def is_dot(expr: Expr) -> bool:
 
 
 def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
-    """What is summed into, again and again; anew where sums begin behind others."""
+    """The sums in the order in which products are added; a new list begins where sums
+    begin again."""
     passes = list[list[str]]()
     begins = True
     for stmt in body:
@@ -99,8 +100,8 @@ def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
 
 
 def crowded(body: tuple[Stmt, ...], most: int) -> int:
-    """What a turn of an innermost loop takes where more values than `most` go on to the
-    next: its counter is loaded and stored, two pointers are added to."""
+    """The extra cost of an iteration of an innermost loop that carries more than `most`
+    values: its counter is loaded and stored, two pointers are added to."""
     if len(body) <= most or any(isinstance(s, For) for s in body):
         return 0
     carried = {s.var.name for s in body if isinstance(s, Assign)}

@@ -112,8 +112,8 @@ _Part = tuple[float, float, Mapping[str, float]]
 
 @functools.lru_cache(_MOST_WALKS)
 def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
-    """What calls of parts came to, by their names and the values that they were given:
-    layers of a model share most of them."""
+    """The costs of calls of parts, by their names and arguments: layers of a model
+    share most of them."""
     return {}
 
 

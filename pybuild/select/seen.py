@@ -15,7 +15,8 @@ _MOST = 512  # kernels that are remembered
 
 
 class Seen:
-    """What does not depend on a kernel's arguments, by `id` of pieces of its code.
+    """The facts that do not depend on a kernel's arguments, by `id` of pieces of its
+    code.
 
     func      the kernel, which lives as long as this: pieces that died share their `id`
     known     of operands, at a depth of loops and while their variables change where

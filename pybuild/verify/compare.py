@@ -151,9 +151,8 @@ def distance(have: Array, want: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def ranges(graph: Graph, values: Iterable[Values]) -> dict[str, float]:
-    """Of what is finite in every float tensor over all value sets; never 0. What is a
-    share of a whole by its meaning has at least its own range, however little of it
-    was seen.
+    """The range of the finite values in every float tensor over all value sets; never
+    0. A tensor that is a share of a whole by its meaning has at least its own range.
     """
     lows: dict[str, float] = {}
     highs: dict[str, float] = {}

@@ -97,8 +97,8 @@ def by_roundings(
     inputs: Sequence[Mapping[str, Array]],
     ours: Mapping[str, Sequence[Values]],
 ) -> Roundings | None:
-    """Whether all that these back ends gave otherwise than the standard is rounding of
-    float32, layer by layer; None if it is not, or nobody can say.
+    """The roundings, if all differences from the standard are rounding of float32,
+    layer by layer; None if not, or if it cannot be decided.
     """
     graph, total = library.plan.graph, Roundings()
     for name, outputs in ours.items():

@@ -1,4 +1,5 @@
-"""Whether the storage ids of a document can hold what they must, for as long as needed.
+"""Checks that the storage ids of a document can hold their values as long as they are
+needed.
 
 An input keeps its memory to itself; a result is not written over before its last use;
 a view lies where its input does and is no larger.

@@ -289,7 +289,7 @@ def _after(
     k: Builder, edge: Expr, places: tuple[Expr, Expr], value: Expr,
     before: Callable[[Expr, Expr], Expr],
 ) -> Expr:  # fmt: skip
-    """Whether an element comes after the one that was found last, `edge`."""
+    """True if an element comes after the one that was found last, `edge`."""
     last, m = places
     same = select(before(edge, value), const(1, BOOL), last < m)
     later = select(before(value, edge), const(0, BOOL), same)

@@ -51,10 +51,10 @@ def greater(numbers: bool) -> Callable[[Expr, Expr], Expr]:
 
 
 def above(x: Expr, y: Expr) -> Expr:
-    """Whether x is greater; NaN is greater than any number."""
+    """True if x is greater; NaN is greater than any number."""
     return select(x <= y, const(0, BOOL), equal(y, y))
 
 
 def below(x: Expr, y: Expr) -> Expr:
-    """Whether x is less; NaN is less than any number."""
+    """True if x is less; NaN is less than any number."""
     return select(y <= x, const(0, BOOL), equal(y, y))

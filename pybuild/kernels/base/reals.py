@@ -46,7 +46,7 @@ def _held(x: Expr) -> Expr:
 
 
 def _few(x: Expr, rounded: Callable[[Expr], Expr]) -> Expr:
-    """Of what may be no integer."""
+    """The rounding of a number that may not fit an integer."""
     inside = select(x < _INTEGERS, select(x < -_INTEGERS, _real(0.0), x), _real(0.0))
     fits = select(x < _INTEGERS, x > -_INTEGERS, x < -_INTEGERS)
     return _held(select(fits, rounded(inside), x))

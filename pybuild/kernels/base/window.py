@@ -197,7 +197,7 @@ class Bound:
         self.row_runs: Expr = self.kernel_w if w.by_taps else one
 
     def fits(self, x0: Expr, pixels: int = 1) -> Expr:
-        """Whether the windows of so many pixels lie in the row, the first at x0."""
+        """True if the windows of so many pixels lie in the row, the first at x0."""
         span = (self.kernel_w - 1) * self.dilation_w + 1
         room = self.width - span - self.stride * (pixels - 1) - x0
         return const(0) <= minimum(x0, room)

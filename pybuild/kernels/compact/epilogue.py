@@ -17,7 +17,7 @@ from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
 
 
 def forms(epilogue: Affine) -> tuple[bool, ...]:
-    """Whether the kernel's epilogue is signed: which of both can serve a layer."""
+    """The forms of the epilogue that can serve a layer: signed or not."""
     return (False, True) if epilogue.below is None else (True,)
 
 

@@ -204,8 +204,8 @@ class Layer:
         return self.window.out_width % self.pixels
 
     def uses(self, pixels: int, first: int = 0) -> dict[int, list[tuple[int, int]]]:
-        """Of so many pixels: column that is held -> (pixel, tap); `first`: pixel of
-        the row, where that has a code of its own."""
+        """For so many pixels: column that is held -> (pixel, tap); `first`: pixel of
+        the row, if it has its own code."""
         w, found = self.window, dict[int, list[tuple[int, int]]]()
         for i in range(pixels):
             for kx in range(w.kernel_w):

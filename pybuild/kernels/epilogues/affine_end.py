@@ -98,7 +98,7 @@ class AffineFinish:
         return inner
 
     def factor(self, k: Builder, ends: Expr, at: int) -> Expr:
-        """That of a channel, at `at` of the table; or the layer's."""
+        """The factor of a channel, at `at` of the table; or the layer's."""
         if "factor" in self.bound:
             return self.bound["factor"]
         return k.let("factor", load(ends, at))
@@ -149,8 +149,8 @@ class AffineFinish:
         )
 
     def row(self, k: Builder, words: Sequence[Expr]) -> tuple[Expr, Expr, Expr]:
-        """What `by_sign` takes of a channel: of the words that its table has behind
-        what its sum starts with."""
+        """The arguments of `by_sign` for a channel, from the words that its table has
+        behind the start value."""
         if not isinstance(self.epilogue, Rounded):
             plus, more, factor = words
             return plus, more, factor

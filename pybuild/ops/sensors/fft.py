@@ -20,7 +20,7 @@ _BACK = np.array([1, -1])  # the imaginary part the other way
 
 @dataclass(frozen=True)
 class FftTables:
-    """What a transform of `length` real numbers needs, of N = length / 2 pairs.
+    """The tables of a transform of `length` real numbers, of N = length / 2 pairs.
 
     stages    (radix, pairs between what a butterfly joins), first to last
     order     [N] which pair of the input each place begins with

@@ -86,8 +86,8 @@ def _numbers(tensor: Tensor) -> int:
 
 
 def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """Of each tensor those of which each of its elements is a function of one element,
-    and of its channel: the nearest first.
+    """For each tensor: the tensors of which each of its elements is a function of one
+    element, and of its channel; the nearest first.
     """
     found: dict[str, tuple[str, ...]] = {}
     known = (name for name in graph.constants if graph.known(name))

@@ -56,7 +56,7 @@ class _First:
         return Loop(tuple(roles), first)
 
     def makes(self, place: Place, name: str) -> None:
-        """That `name` is what this role makes in the turn before."""
+        """Notes that this role makes `name` in the iteration before."""
         role, node = self.loop.roles[place[0]].node, self.facts.makers.get(name)
         if node is None:
             if name not in self.facts.graph.constants:
@@ -135,7 +135,7 @@ class _First:
         raise NoLoop()
 
     def reads(self, source: Source, name: str) -> None:
-        """That a node of the turn before has an input from here."""
+        """Notes that a node of the iteration before has an input from here."""
         if source.role is not None and not source.kept:
             return self.makes(source.role, name)
         if source.role is not None:

@@ -1,5 +1,4 @@
-"""The bytes that any schedule by rows must hold at least, whatever its stages and
-orders.
+"""The lower bound of bytes for any schedule by rows, whatever its stages and orders.
 
 Along one path through the graph, tensors beside it left out: when a layer computes its
 next band, rows that were made and are still to be read are somewhere, and so is the

@@ -81,7 +81,8 @@ def _by_table(fn: str, flow: Flow, x: Tensor) -> None:
 
 
 def negate(call: Call) -> None:
-    """Of bytes and int16 the integers of the file, whatever their scale; they wrap.
+    """Negates; bytes and int16 by the integers of the file, whatever their scale; they
+    wrap.
 
     Source  LiteRT NEG
     """

@@ -62,7 +62,8 @@ def _length(numbers: Ints) -> Ints:
 
 
 def _reciprocals() -> tuple[Ints, Ints]:
-    """Of every size 1/size in Q0.31 of a half to 1, and how many bits it lost; 0 of 0.
+    """For every size: 1/size in Q0.31 of a half to 1, and how many bits it lost; 0 for
+    0.
 
     Source  LiteRT GetReciprocal
     """

@@ -1,5 +1,5 @@
-"""What is written into a tensor, or into a part of it that has a name of its own: from
-there on, who reads the tensor reads what was written.
+"""Writes into a tensor, or into a view of a part of it: from there on, readers of the
+tensor read the new values.
 """
 
 from __future__ import annotations
