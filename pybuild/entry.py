@@ -99,7 +99,7 @@ def load(
 
 
 def _recipe(made: Model, asked: LoadOptions, what: Source, more: object) -> Recipe:
-    """more: functions and weights, of which no file tells"""
+    """The recipe of a model; more: functions and weights that are in no file."""
     written = isinstance(what, str) and what.lstrip().startswith("{")
     is_file = isinstance(what, str | os.PathLike) and not written
     if not is_file or more != (None, None):
@@ -254,7 +254,7 @@ def _machine(target: Any) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A model in integers, to be built as any other; and what that cost."""
+    """A quantised model, to be built like any other, and the report of its loss."""
 
     model: Model
     report: Quantisation
@@ -287,7 +287,8 @@ def quantise(
     rounding: str | None = None,
     progress: Progress = silent,
 ) -> Quantised:
-    """Post-training quantisation: int8 weights by channel, int8 activations by tensor.
+    """Quantises a float model after training: int8 weights by channel, int8 activations
+    by tensor.
 
     data        to calibrate with, by input name: arrays [samples, ...], and `labels`,
                 the class of each, if known; the array of an only input; or where they
@@ -337,7 +338,7 @@ def _fact(data: object) -> FileFact | None:
 
 
 def load_module(path: str | Path) -> Factory | Package:
-    """A library, or package of libraries, that export_library has written.
+    """Loads a library, or a package of libraries, that export_library has written.
 
     Errors  BuildError for other files
     """
@@ -381,7 +382,7 @@ def chain(
     every: int = 0,
     stream: bool = False,
 ) -> Chain:
-    """Features, a net and what follows it as one model: samples in, decisions out.
+    """Joins features, a net and a decision into one model: samples in, decisions out.
 
     features  pybuild.features.log_mel(...), images(...) or a model of samples to a row
     decision  pybuild.features.Decision(...): outputs `heard` and `active`; None: the

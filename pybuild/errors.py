@@ -44,7 +44,7 @@ _LONGEST = 256  # characters of a name that others are compared with
 
 
 class BuildError(Exception):
-    """A model, option or file that cannot be built; holds every finding.
+    """A model, option or file that cannot be built; lists every problem found.
 
     rest    of a front end: the Graph of what it found sound, for others to examine
     """
@@ -106,7 +106,7 @@ class UsageError(BuildError):
 
 
 class LimitError(BuildError):
-    """A limit the user gave (RAM, flash) is exceeded."""
+    """A limit that the user gave (RAM, flash) is exceeded."""
 
     @property
     def exit_code(self) -> int:
@@ -135,7 +135,7 @@ def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
 
 
 def fitting(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that is not known: what is meant perhaps, and what there is.
+    """A hint for an unknown name: the closest known name, and all known ones.
 
     did you mean 'image'? one of image, scores
     """
@@ -151,7 +151,7 @@ def fitting(name: str, known: Iterable[str]) -> str:
 
 
 def close_to(name: str, known: Iterable[str]) -> str:
-    """The name of these that looks most like it; "": none does."""
+    """The known name that looks most like it; "" if none does."""
     from difflib import get_close_matches
 
     if len(name) > _LONGEST:

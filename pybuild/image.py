@@ -1,4 +1,4 @@
-"""Several models in one image: kernels, constants and, where told, memory are one.
+"""Several models in one image: they share kernels, constants and, on request, memory.
 
 Each model is built as by itself; here they are put together.
 """
@@ -64,7 +64,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True, repr=False)
 class Member(Library):
-    """A model of an image: its figures are those that it has by itself."""
+    """A model of an image; its figures are those that it has alone."""
 
     shared: Code | None = field(default=None, repr=False, compare=False)
 
@@ -123,7 +123,7 @@ class Image(Packaged):
         return f"Image({self.name!r}, {', '.join(self)}, {costs})"
 
     def to_html(self) -> str:
-        """A page of all models: what they share, and a part for each."""
+        """The HTML page of all models: what they share, and a part for each."""
         from pybuild.html.image_data import of_image
         from pybuild.html.page import IMAGE, page
 
@@ -153,7 +153,7 @@ class Image(Packaged):
 
     @property
     def advised(self) -> ImageReport:
-        """The report: what would save RAM is asked of each model alone."""
+        """The report, with the options that would save RAM for each model alone."""
         return self.report
 
     def _banner(self, file: str) -> str:
@@ -194,7 +194,7 @@ class Image(Packaged):
         return program_of_image(self.name, models, self._used()), models
 
     def host(self, backend: str = "llvm") -> dict[str, Net]:
-        """An instance of each model, connected, in memory as the image has it."""
+        """An instance of each model, connected, in memory as in C."""
         nets = {name: member.host(backend) for name, member in self.members.items()}
         turns = [new_turn() for _ in self.tables.exclusive]
         memory = {p.name: aligned(p.together.bytes) for p in self.tables.pieces}
@@ -227,7 +227,7 @@ def build_image(
     force: bool = False,
     **options: Any,
 ) -> Image:
-    """Plans several models and, with `out`, writes one C tree for all there.
+    """Plans several models and, with `out`, writes one C tree for all of them.
 
     models     what pybuild.build takes, by the names that they get; else they are
                named by their files

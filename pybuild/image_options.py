@@ -15,7 +15,7 @@ from pybuild.options.table import BuildOptions
 def named_models(
     models: Mapping[str, Buildable] | Sequence[Buildable],
 ) -> dict[str, Model]:
-    """Models by the names that they get.
+    """The models by their names in the image.
 
     Errors  BuildError for two of one name, or for anything but models
     """
@@ -75,7 +75,7 @@ def check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> Non
 
 
 def own_options(model: Model, asked: BuildOptions) -> BuildOptions:
-    """The options of all models as one of them takes them."""
+    """The options of all models, as one of them takes them."""
     graph, params = model.graph, asked.params
     ends = (*graph.inputs, *graph.outputs)
     if isinstance(params, tuple):

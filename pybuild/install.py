@@ -93,7 +93,7 @@ def host_compiler() -> tuple[str, ...]:
 def called(
     command: Sequence[str], folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, and what it said, in whatever encoding."""
+    """Runs a command to its end; the result has its output, in whatever encoding."""
     return subprocess.run(
         command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace"
     )
@@ -109,7 +109,8 @@ def system() -> str:
 
 
 def temporary_folder(place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes with the object; what Windows has in use stays in it."""
+    """A temporary folder that is deleted with the object; files that Windows has in use
+    stay."""
     is_windows = sys.platform == "win32"
     return tempfile.TemporaryDirectory(
         prefix="crt-", dir=place, ignore_cleanup_errors=is_windows

@@ -167,7 +167,7 @@ class Library(Factory, Packaged, Advised):
         return replace(made, stack=object_stack(bytes(code), self.processor.arch))
 
     def of_window(self) -> Graph:
-        """The final graph of the same build of the whole window: without --stream."""
+        """The final graph of the same build without --stream, for the whole window."""
         return self.again(stream=(), ram_limit=None).plan.graph
 
     def again(self, **changed: Any) -> Library:
@@ -177,7 +177,7 @@ class Library(Factory, Packaged, Advised):
         return made
 
     def ram_bound(self) -> int:
-        """Bytes of RAM, instance included, that no plan by rows can be below."""
+        """The lower bound of RAM for any plan by rows, instance included."""
         search, pushed = self._search(), self.plan.pushed
         search = fed_search(search, pushed) if pushed else search
         least = least_ram(
@@ -196,7 +196,7 @@ class Library(Factory, Packaged, Advised):
         return tuple(self._point(*one) for one in self._curve)
 
     def ram_point(self) -> Point:
-        """This plan among those of ram_curve()."""
+        """This plan as a point of ram_curve()."""
         arena = self.plan.arena_bytes
         same = [self._point(*one) for one in self._curve if one[0] == arena]
         cost = sum(step.candidate.cost for step in self.plan.steps)
@@ -211,8 +211,8 @@ class Library(Factory, Packaged, Advised):
         return ram_curve(self._search(), placed)
 
     def least_arena(self) -> int | None:
-        """Bytes of the smallest plan by rows; None where there is nothing to choose:
-        rows are pushed, or memory is in several regions."""
+        """The arena of the smallest plan by rows; None if there is no choice: rows are
+        pushed, or memory is in several regions."""
         plan = self.plan
         if plan.pushed or len(plan.regions) != 1:
             return None
@@ -224,12 +224,13 @@ class Library(Factory, Packaged, Advised):
         return search_of(self.plan, kernels, self.options.input)
 
     def sources(self) -> dict[str, str]:
-        """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""
+        """The text of NAME.h, NAME.c, weights, parameters and users' functions, by
+        name."""
         return whole(self.in_c())
 
     @property
     def _elsewhere(self) -> Constant | None:
-        """The parameters' image, where it is one of several models."""
+        """The parameter image, if the model shares it with others."""
         return None
 
     def in_c(self) -> dict[str, Content]:
@@ -285,7 +286,8 @@ class Library(Factory, Packaged, Advised):
         return {**self.shipped(), file: test, **numbers}
 
     def _example(self) -> Mapping[str, Array]:
-        """Inputs and their outputs: by numpy, or by these kernels where it cannot."""
+        """Example inputs and their outputs: by numpy, or by these kernels if numpy
+        cannot."""
         from pybuild.host.lazy_buffers import lend
         from pybuild.ops.base.function import has_reference
         from pybuild.ops.interpret import interpret
@@ -380,7 +382,7 @@ class Library(Factory, Packaged, Advised):
 
 
 def with_image(tables: Tables, image: bytes) -> Tables:
-    """The tables, knowing what their parameters take."""
+    """The tables with the sizes of their parameters."""
     entries = read_image(image, tables.name).entries
     sizes = [-(-e.bytes // 16) * 16 for e in entries if e.codec]
     return replace(tables, image_bytes=len(image), unpacked_bytes=sum(sizes))

@@ -1,4 +1,4 @@
-"""Options with which a build would take less RAM. Each is planned: nothing is guessed.
+"""Finds options that would reduce RAM. Each is planned: nothing is guessed.
 
 Asked of a build that is there; knows options and plans, no kernels.
 """
@@ -37,7 +37,7 @@ _ALIKE = {"balanced", "ram"}
 
 
 class Build(Protocol):
-    """A planned model, as far as it is asked here."""
+    """The part of a planned model that is needed here."""
 
     @property
     def name(self) -> str: ...
@@ -70,8 +70,8 @@ class Advised:
 
     @functools.cached_property
     def advised(self: Build) -> Report:
-        """The report, with what would save RAM; that is planned, which takes a share
-        of the time that the build took."""
+        """The report with the options that would save RAM; they are planned, which
+        takes a part of the time of the build."""
         return replace(self.report, savings=find_savings(self))
 
 
@@ -97,7 +97,7 @@ def find_savings(build: Build) -> tuple[Saving, ...]:
 
 
 class _Tries:
-    """Plans with some options changed; a graph's kernels are found once."""
+    """Plans with some options changed; kernels of a graph are made once."""
 
     def __init__(self, build: Build) -> None:
         self.build = build

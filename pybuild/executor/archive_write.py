@@ -53,7 +53,7 @@ class Exported(Protocol):
 
 
 def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
-    """Writes everything, or nothing where something is wrong.
+    """Writes all files, or nothing if there is an error.
 
     Errors  BuildError for a name that no folder can have, or without a compiler
     """
@@ -87,7 +87,7 @@ def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
 
 
 def _kept(library: Exported, params: bytes) -> bytes:
-    """The parameter file, without what users give."""
+    """The parameter file, without parameters that users give."""
     if library.bound:
         return params
     values = read_blob(params, PARAMS)
@@ -96,7 +96,7 @@ def _kept(library: Exported, params: bytes) -> bytes:
 
 
 def only(names: Collection[str], image: bytes) -> bytes:
-    """The image without other entries."""
+    """The image without other entries than these."""
     found = read_image(image, "parameters").parameters()
     kept = [p for p in found if p.name in names]
     assert len(kept) == len(names), (names, [p.name for p in found])

@@ -180,7 +180,7 @@ class GraphModuleDebug(GraphModule):
     def run_individual(
         self, number: int, repeat: int = 1, min_repeat_ms: float = 0, **options: Any
     ) -> list[list[float]]:
-        """Seconds of each node in each repeat; 0 for what computes nothing."""
+        """The seconds of each node in each repeat; 0 for nodes that compute nothing."""
         return self._times(Timing(number, repeat, min_repeat_ms, **options))
 
     def run_individual_node(
@@ -204,7 +204,7 @@ class GraphModuleDebug(GraphModule):
         return step_time(self.net, step, how, self.inputs.again())
 
     def profile(self, /, collectors: object = None, **inputs: Any) -> Report:
-        """Times of one run, after three to warm up."""
+        """The times of one run, after three runs to warm up."""
         if collectors is not None:
             raise ValueError("collectors are not supported: only times are measured")
         self._give(inputs)
@@ -222,9 +222,7 @@ class GraphModuleDebug(GraphModule):
         return self._output(self._number(node), 0, out)
 
     def execute_node(self, index: int) -> None:
-        """Makes the outputs of the nodes up to this one; they are then taken by
-        get_node_output.
-        """
+        """Computes the outputs of the nodes up to this one, for get_node_output."""
         self._executed = self._number(index)
         self._take()
 

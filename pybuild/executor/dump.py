@@ -87,7 +87,7 @@ def functions_of(graph_json: str) -> dict[str, str]:
 
 
 def key_of(nodes: Sequence[DebugNode], index: int, output: int) -> str:
-    """Unique, whatever the names of the nodes."""
+    """A unique key of an output, whatever the names of the nodes."""
     return f"{nodes[index].name}____topo-index:{index}____output-num:{output}"
 
 
@@ -121,7 +121,7 @@ def table(
 
 
 def trace(nodes: Sequence[DebugNode], times: Sequence[Sequence[float]]) -> str:
-    """The nodes one after the other, for chrome://tracing."""
+    """The nodes one after the other, as a trace for chrome://tracing."""
     events: list[dict[str, Any]] = []
     now = 0.0
     for node, spent in zip(nodes, times, strict=True):
@@ -199,7 +199,7 @@ class DebugResult:
 
 
 class Folder:
-    """Where the files of one module go.
+    """The folder for the files of one module.
 
     root  None: a new temporary folder
     """

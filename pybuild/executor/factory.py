@@ -44,7 +44,7 @@ class Factory(abc.ABC):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """The prefix of its symbols."""
+        """The prefix of the library's symbols."""
 
     @property
     @abc.abstractmethod
@@ -62,7 +62,7 @@ class Factory(abc.ABC):
 
     @abc.abstractmethod
     def code(self, backend: str | None = None) -> Compiled:
-        """Compiled once."""
+        """The compiled code, compiled once."""
 
     @abc.abstractmethod
     def portable(self) -> bytes:
@@ -147,7 +147,7 @@ class Factory(abc.ABC):
     type_key = "GraphExecutorFactory"
 
     def __iter__(self) -> Iterator[Any]:
-        """For `graph, lib, params = build(...)`."""
+        """Yields the parts for `graph, lib, params = build(...)`."""
         yield from (self.get_graph_json(), self.get_lib(), self.get_params())
 
     def __getitem__(self, name: str) -> Callable[..., Any]:

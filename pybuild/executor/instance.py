@@ -25,7 +25,7 @@ AnyDevice = Device | Accelerator
 def new_instance(
     source: Source, devices: Sequence[AnyDevice]
 ) -> tuple[Source, Instance]:
-    """An instance, and its library: on a board, that for the board's core."""
+    """A new instance, and its library: on a board, the library for the board's core."""
     first = devices[0] if devices else None
     if isinstance(first, RemoteDevice):
         return first.remote.instance(source)
@@ -55,7 +55,7 @@ def must_be_together(one: Instance, other: Instance) -> None:
 
 
 def share_parameter(net: Instance, mine: int, donor: Instance, theirs: int) -> None:
-    """Makes one parameter that of the donor."""
+    """Makes one parameter share that of the donor."""
     must_be_together(net, donor)
     if isinstance(net, RemoteNet):
         assert isinstance(donor, RemoteNet)

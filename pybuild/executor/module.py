@@ -82,7 +82,7 @@ class GraphModule(Timed):
 
     @property
     def module(self) -> GraphModule:
-        """Itself, for scripts that ask for what is behind a module."""
+        """The module itself, for scripts that ask for the module behind it."""
         return self
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -97,7 +97,7 @@ class GraphModule(Timed):
 
     @property
     def type_key(self) -> str:
-        """ "rpc" of a board, else "GraphExecutor": as TVM's."""
+        """ "rpc" for a board, else "GraphExecutor", as in TVM."""
         return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
 
     def close(self) -> None:
@@ -240,11 +240,11 @@ class GraphModule(Timed):
         return len(self.inputs.tensors)
 
     def get_num_params(self) -> int:
-        """How many weights may be set; constants are none."""
+        """The number of weights that may be set; constants do not count."""
         return len(self.parameters.tensors)
 
     def get_num_outputs(self) -> int:
-        """How many results a run has."""
+        """The number of outputs of a run."""
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:

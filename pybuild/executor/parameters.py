@@ -1,4 +1,4 @@
-"""The weights of one instance: given as users have them, bound as kernels read them.
+"""The weights of one instance: given in the user's form, bound in the kernels' form.
 
 Giving is cheap; they are packed on the host before the next run. Knows no layer.
 """
@@ -115,7 +115,7 @@ class Parameters:
         self.waiting = set() if done else self.waiting & self._open()
 
     def _open(self) -> set[str]:
-        """Given, but part of a slot whose other parts are not."""
+        """The parameters that were given, but are part of a slot with missing parts."""
         return {
             name
             for slot in self._source.slots

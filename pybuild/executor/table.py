@@ -17,7 +17,8 @@ from pybuild.ir.graph import Graph
 
 
 def type_of(device: AnyDevice) -> int:
-    """DLPack's number; what does the work of a device is an ext_dev."""
+    """DLPack's number of the device's type; a device driven by user code is an
+    ext_dev."""
     if isinstance(device, Device):
         return device.device_type % 128
     return cpu().device_type if isinstance(device, Cpu) else EXT_DEV.device_type

@@ -1,5 +1,5 @@
-"""Where an instance on this machine reads inputs and parameters and writes outputs: at
-home, in arrays of the user's, in the memory of devices.
+"""The places where an instance on this machine reads inputs and parameters and writes
+outputs: at home, in the user's arrays, in the memory of devices.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Binding(abc.ABC):
     def _name(self, slot: int) -> str: ...
 
     def bind_input(self, key: Key, array: Array | None) -> None:
-        """Lets runs read a contiguous array where it is; None: back home.
+        """Lets runs read a contiguous array in place; None: back home.
 
         Errors  ValueError for an input on a device, which cannot read it there
         """
@@ -69,7 +69,7 @@ class Binding(abc.ABC):
         self._keep_bound(index, array)
 
     def is_bound(self, key: Key) -> bool:
-        """True if runs read an input where an array of the user's is."""
+        """True if runs read an input from the user's array."""
         return index_of(key, self.inputs, "input") in self._bound
 
     def is_given(self, key: Key) -> bool:
@@ -164,7 +164,7 @@ class Binding(abc.ABC):
         return piece.view(tensor.dtype.numpy).reshape(tensor.shape)
 
     def _copied_out(self, slot: int, tensor: Tensor) -> Array:
-        """From a device's memory."""
+        """A copy from a device's memory."""
         piece = self._view(slot, tensor).reshape(-1).view(np.uint8)
         raw = read(self.devices[self._number(slot)], piece)
         return raw.view(tensor.dtype.numpy).reshape(tensor.shape)

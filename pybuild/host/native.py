@@ -161,13 +161,14 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def region_devices(self) -> list[int]:
-        """Whose each region of memory is."""
+        """The device of each region of memory."""
         count = self._model.region_count
         there = self._model.region_devices
         return list(there[0:count]) if there else [0] * count
 
     def use_memory(self, memory: Sequence[Array], turn: Any = None) -> None:
-        """Moves the instance; inputs, results and bindings of them are forgotten.
+        """Moves the instance to other memory; inputs, results and bindings are
+        forgotten.
 
         memory  bytes of each region, aligned (see aligned()) and large enough
         turn    `struct crt_turn *` of instances that use this memory in turn
@@ -241,7 +242,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def used_up(self) -> tuple[str, ...]:
-        """Inputs whose own memory a run writes over."""
+        """Inputs whose own memory a run overwrites."""
         slots = enumerate(self.inputs)
         return tuple(t.name for slot, t in slots if self.flags(slot) & CONSUMED)
 
@@ -385,12 +386,12 @@ class Net(Named, Binding, Pushing, Keeping):
         check(self._lib.crt_step_run(self._model, step, self._base, self._pointers))
 
     def idle(self) -> None:
-        """Calls C for nothing; for what a call takes."""
+        """Calls C without any work, to measure the cost of a call."""
         null = self._ffi.NULL
         self._lib.crt_graph_set_hook(null, null, null)
 
     def close(self) -> None:
-        """Gives memory and parameters back; the object is of no use afterwards."""
+        """Releases memory and parameters; the object cannot be used afterwards."""
         if self._handle is not None:
             self.release_params()
         self._bound.clear()

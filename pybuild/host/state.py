@@ -38,7 +38,7 @@ class Keeping(Sampling):
         return found
 
     def reset(self) -> None:
-        """Forgets inputs and results, and all that was kept from run to run."""
+        """Forgets inputs and results, and all state."""
         self._waiting = None
         check(self._lib.crt_graph_reset(self._graph))
 

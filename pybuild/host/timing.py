@@ -1,4 +1,4 @@
-"""How long a call takes: repeats, each of so many calls, and what they say together.
+"""Measures how long a call takes: repeats, each of so many calls, and their statistics.
 
 Knows no model. Source: TVM's time_evaluator; what it does otherwise is in
 docs/graph-executor.md.
@@ -116,7 +116,7 @@ def measure(
     clock: Callable[[], int] = time.perf_counter_ns,
     sleep: Callable[[float], object] = time.sleep,
 ) -> BenchmarkResult:
-    """Calls once unmeasured, then as `how` says.
+    """Calls once unmeasured, then measures as `how` says.
 
     clock, sleep  nanoseconds; seconds
     """

@@ -159,7 +159,7 @@ def _watched_seconds(
 
 
 class _Watch:
-    """The hook: when a band is done, what its step has taken since the last one."""
+    """The hook: after each band, the time that its step took since the last one."""
 
     def __init__(self, steps: int) -> None:
         self.seconds = [0.0] * steps

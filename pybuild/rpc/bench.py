@@ -1,4 +1,4 @@
-"""Time of a model on a board at the end of a line, by the board's own counter."""
+"""Measures a model on a board at the end of a line, by the board's own counter."""
 
 from __future__ import annotations
 

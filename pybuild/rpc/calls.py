@@ -79,7 +79,7 @@ def pieces(size: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def writes(buffer: int, at: int, data: bytes, most: int) -> list[Call]:
-    """Bytes into a buffer; most: data of a frame."""
+    """The calls that write bytes into a buffer; most: data of a frame."""
     return [
         call(Number.WRITE, buffer, at + start, data=data[start : start + size])
         for start, size in pieces(len(data), most - 12)
@@ -94,7 +94,8 @@ def reads(buffer: int, at: int, size: int, most: int) -> list[Call]:
 
 
 def sets(graph: int, index: int, array: Array, most: int) -> list[Call]:
-    """An input in pieces; only the last one makes it count as given."""
+    """The calls that set an input in pieces; only the last one makes it count as
+    given."""
     data = array.tobytes()
     parts = list(pieces(len(data), most - 20))
     return [

@@ -56,7 +56,7 @@ def encode(frame: Frame) -> bytes:
 
 
 class Decoder:
-    """Takes bytes as they come and gives whole frames."""
+    """Takes bytes as they arrive and gives whole frames."""
 
     def __init__(self) -> None:
         self._kept = b""

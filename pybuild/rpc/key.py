@@ -1,4 +1,5 @@
-"""A key that a host and a board share: who has it is served, nothing is done twice.
+"""A key that a host and a board share: only who has it is served, and no call is
+executed twice.
 
 The frames' tags: docs/rpc-protocol.md, the same as crt/src/rpc.c. Knows no line.
 """
@@ -23,7 +24,7 @@ _HINT = "python -c 'import secrets; print(secrets.token_hex(32))' > board.key"
 
 @dataclass(frozen=True)
 class Key:
-    """32 bytes; what is printed of it says nothing of them."""
+    """A key of 32 bytes, which printing does not reveal."""
 
     secret: bytes = field(repr=False)
 
@@ -40,12 +41,12 @@ class Seal:
     key: bytes = field(repr=False)
 
     def sealed(self, frame: Frame) -> Frame:
-        """With its tag behind the data."""
+        """The frame with its tag behind the data."""
         tag = hmac.digest(self.key, header(frame, TAG_BYTES) + frame.data, "sha256")
         return replace(frame, data=frame.data + tag[:TAG_BYTES])
 
     def opened(self, frame: Frame) -> Frame | None:
-        """Without its tag; None where that is not the right one."""
+        """The frame without its tag; None if the tag is wrong."""
         plain = replace(frame, data=frame.data[:-TAG_BYTES])
         if len(frame.data) < TAG_BYTES:
             return None

@@ -18,7 +18,7 @@ _STUCK = 20  # seconds in which a line must take a byte
 
 
 class RemoteError(RuntimeError):
-    """A board that does not do what it was asked; the message says why."""
+    """A board did not do as it was asked; the message says why."""
 
 
 class Line(Protocol):

@@ -37,11 +37,11 @@ _LAST = 0xFFFFFFFF  # number of a call
 
 
 class BoardReset(RemoteError):
-    """The board knows nothing of this session any more: it was reset."""
+    """The board has lost this session: it was reset."""
 
 
 class RemoteTimeout(RemoteError):
-    """The board has not answered within the time that the call may take."""
+    """The board did not answer within the time limit of the call."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Link:
         return self._frames.dropped
 
     def close(self, what: str) -> None:
-        """Ends it for good; what: why, for who calls nevertheless."""
+        """Ends the link for good; what: the reason, for later callers."""
         self._broken = RemoteError(f"{self.line.name}: {what}")
         self.line.close()
 
@@ -197,7 +197,7 @@ class Link:
     # ---- calls ----------------------------------------------------------------
 
     def call(self, call: Call, takes: float = 0) -> Answer:
-        """One call, done once.
+        """Executes one call exactly once.
 
         takes   seconds that the board is expected to need
         """
@@ -205,7 +205,7 @@ class Link:
         return answer
 
     def value(self, call: Call) -> int:
-        """The status of a call that must be good."""
+        """The status of a call, which must be good."""
         return check(self.call(call).status)
 
     def transfer(self, calls: Sequence[Call]) -> list[bytes]:

@@ -72,7 +72,7 @@ class RemoteNet(Named):
             raise ValueError("the instance is closed: close() was called")
 
     def close(self) -> None:
-        """Gives memory and parameters back to the board, before its next call."""
+        """Releases memory and parameters on the board, before its next call."""
         self._closed = True
         self._release()
         self._images.clear()
@@ -101,7 +101,7 @@ class RemoteNet(Named):
 
     @property
     def used_up(self) -> tuple[str, ...]:
-        """Inputs whose own memory a run writes over."""
+        """Inputs whose own memory a run overwrites."""
         return tuple(t.name for t in self.inputs if t.name in self.plan.consumed)
 
     def borrow_input(self, key: Key) -> Array:
@@ -174,7 +174,7 @@ class RemoteNet(Named):
         self.ticks(1)
 
     def ticks(self, count: int) -> int:
-        """Runs so many times; what the board's counter went on in them."""
+        """Runs so many times; returns the ticks of the board's counter."""
         link = self.board.link
         start, resent = link.line.clock(), link.resent
         spent = self._ended(Number.RUN, count * self._takes, count)
@@ -236,7 +236,7 @@ class RemoteNet(Named):
             self.share_parameter(mine, donor, theirs)
 
     def share_parameter(self, mine: int, donor: RemoteNet, theirs: int) -> None:
-        """Makes one parameter, by its number, that of the donor."""
+        """Makes one parameter, by its number, share that of the donor."""
         if donor.board is not self.board:
             raise ValueError("the other module is on another board")
         self.board.value(Number.SHARE, self.number, mine, donor.number, theirs)

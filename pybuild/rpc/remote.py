@@ -142,7 +142,7 @@ class Remote(abc.ABC):
 
     @abc.abstractmethod
     def _target(self, library: Portable) -> str:
-        """Whose kernels the board runs."""
+        """The target whose kernels the board runs."""
 
     @abc.abstractmethod
     def _serving(self, library: Portable, content: str) -> Board:
@@ -161,7 +161,7 @@ class Remote(abc.ABC):
 
 
 class Simulated(Remote):
-    """A board that is built and started here, and anew for another library."""
+    """A board whose simulator is built and started here, again for each library."""
 
     def __init__(
         self, name: str, facts: BoardFacts, patience: float, start: Start
@@ -186,7 +186,7 @@ class Simulated(Remote):
 
 
 class Wired(Remote):
-    """A board that is there: what it has in its flash stays."""
+    """A real board: its flash stays as it is."""
 
     def __init__(
         self, name: str, line: Line, patience: float, key: Key | None = None

@@ -1,4 +1,4 @@
-"""Libraries and what is there to run them, as tvm.runtime.module has it."""
+"""Libraries and back ends, as in tvm.runtime.module."""
 
 from __future__ import annotations
 

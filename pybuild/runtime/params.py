@@ -1,4 +1,4 @@
-"""Parameter files, as tvm.runtime.params has them."""
+"""Parameter files, as in tvm.runtime.params."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
 
 
 def save_param_dict_to_file(params: Mapping[str, Array], path: str | Path) -> None:
-    """Writes what save_param_dict gives."""
+    """Writes arrays to a file as a blob."""
     write_file(Path(path), bytes(save_param_dict(params)))
 
 
