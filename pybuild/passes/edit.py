@@ -31,7 +31,7 @@ class Edit:
         return name
 
     def alias(self, old: str, new: str) -> None:
-        """From here on reads of `old` are reads of `new`."""
+        """Makes later reads of `old` read `new`."""
         self._renamed[old] = new
 
     def fresh(self, text: str) -> str:
@@ -149,5 +149,5 @@ def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
 
 
 def only_reader(graph: Graph, users: Mapping[str, Sequence[Node]], name: str) -> bool:
-    """One node reads the tensor once, and it is not an output of the model."""
+    """True if one node reads the tensor once, and it is not an output of the model."""
     return len(users[name]) == 1 and name not in graph.outputs

@@ -62,7 +62,7 @@ def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
 
 
 def _fits(have: Tensor, want: Tensor) -> bool:
-    """One type and shape; integers may have scales of their own."""
+    """True if both have one type and shape; integers may have different scales."""
     scaled = have.quant is not None and want.quant is not None
     return replace(have, name=want.name, quant=want.quant) == want and (
         have.quant == want.quant or scaled

@@ -114,7 +114,7 @@ def _best(k: Builder, scores: Expr, free: Expr, count: Expr) -> Var:
 def _drop(
     k: Builder, boxes: Expr, free: Expr, best: Expr, count: Expr, most: Expr
 ) -> None:
-    """No box that overlaps this one may be taken any more."""
+    """Marks boxes that overlap this one, so that they are not selected."""
     mine = k.let("mine", offset(boxes, best * 4))
     sides = [k.let(f"side{n}", load(mine, n)) for n in range(4)]
     with k.loop("j", count) as j, k.when(i32(load(free, j)) > 0):

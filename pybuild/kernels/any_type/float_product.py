@@ -58,7 +58,7 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 class _Code:
-    """One pair of matrices."""
+    """The code for one pair of matrices."""
 
     def __init__(self, sizes: Sizes, rows: int, columns: int) -> None:
         self.sizes, self.rows, self.columns = sizes, rows, columns

@@ -28,7 +28,7 @@ _COST = 8
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop: turns, and how far each pointer moves, in elements."""
+    """One loop: iterations, and how far each pointer moves, in elements."""
 
     size: int
     steps: tuple[int, ...]
@@ -112,7 +112,8 @@ def _memory(tensor: Tensor) -> DType:
 
 
 class Way(Enum):
-    """How an angle becomes small; the value is a part of the kernel's name."""
+    """The way in which an angle is reduced; the value is a part of the kernel's
+    name."""
 
     USUAL = ""  # one expression, as of any other function
     NEAR = "_near"  # the graph says that it is small

@@ -143,7 +143,7 @@ class Product(ABC):
 
     @contextmanager
     def _lanes(self) -> Iterator[tuple[Expr, Expr]]:
-        """Each value of a block's first column, and where it lies."""
+        """Each value of a block's first column, and its offset."""
         k, count = self.k, self.tile[1]
         if self.lanes == 1:
             with k.loop("d", self.inner) as d:
@@ -163,7 +163,7 @@ class Product(ABC):
         return self.lanes
 
     def _of_rows(self, row: Expr, left: Expr, to: Expr, turned: Expr) -> None:
-        """Some rows by all columns, in a function of their own."""
+        """Computes some rows by all columns, in a separate function."""
         k, (rows, count) = self.k, self.tile
         given: dict[str, Expr] = {"w": turned, "n": self.n, "k": self.inner}
         given["pitch"] = self.step
@@ -208,7 +208,7 @@ class Product(ABC):
 
     @abstractmethod
     def turned_all(self, first: Expr, totals: Sequence[Var]) -> None:
-        """After the values of a block of columns."""
+        """Code that follows the values of a block of columns."""
 
     def clear(self, block: Var) -> None:
         """Clears the places of a block's columns that are read, but to which no value
@@ -233,7 +233,7 @@ class Product(ABC):
         block."""
 
     def zeros(self) -> list[Var]:
-        """Sums of a block."""
+        """The zeroed sums of a block."""
         return [self.k.let("sum", self.zero) for _ in range(math.prod(self.tile))]
 
     @abstractmethod
@@ -287,7 +287,7 @@ class Turns(Product):
 
     @abstractmethod
     def add(self, sums: Sequence[Var], rows: Sequence[Expr], d: Expr, w: Expr) -> None:
-        """Four products of each row by each column."""
+        """Adds four products of each row by each column."""
 
 
 def first_of_block(

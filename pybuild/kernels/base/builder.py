@@ -95,8 +95,8 @@ class Builder:
         return var
 
     def halves(self, low: Named, high: Named) -> tuple[Expr, Expr]:
-        """Two integers of the layer in one argument, of which `have_room` says that it
-        can be."""
+        """Two integers of the layer, packed in one argument if `have_room` allows
+        it."""
         both = self.arg(f"{low[0]}_{high[0]}", high[1] << 16 | low[1])
         return self.let(low[0], both & 0xFFFF), self.let(high[0], both >> 16)
 
@@ -198,7 +198,7 @@ class Builder:
         self._blocks[-1].append(Part(known, tuple(params), values, body, in_place, doc))
 
     def call(self, func: Func, pointers: Sequence[Expr], values: Iterable[int]) -> None:
-        """Another kernel, as a part of this one: it may work in place."""
+        """Adds another kernel as a part of this one; it may work in place."""
         given: dict[Var, Expr] = {}
         body = []
         for stmt in func.body:

@@ -68,7 +68,8 @@ class Packed:
     def later(
         cls, role: str, order: str, arrange: Callable[..., Array], *given: Any
     ) -> Packed:
-        """One that is arranged when it is read, once: most candidates never are."""
+        """A constant that is arranged when it is first read, because most candidates
+        never are."""
         made = functools.cache(functools.partial(arrange, *given))
         return cls(role, made, order=order)
 

@@ -41,7 +41,7 @@ def ignores(node: Node) -> bool:
 
 
 def numbers_mark(node: Node) -> str:
-    """In the name of a kernel that is another one then."""
+    """The part of a kernel's name that says that it ignores NaN."""
     return "_numbers" if ignores(node) else ""
 
 

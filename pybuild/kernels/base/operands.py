@@ -1,4 +1,4 @@
-"""How a kernel without a window takes its tensors: whole, or row by row.
+"""The operands of kernels without a window: whole tensors, or row by row.
 
 Constant inputs become tables; the pointer numbers follow crt's order (outputs,
 inputs, constants). Knows no operator.
@@ -58,13 +58,14 @@ class Operands:
 
 
 def whole_operands(node: Node, graph: Graph) -> Operands:
-    """Every tensor in one piece, in one call."""
+    """The operands of one call with whole tensors."""
     inputs = tuple(whole(graph.tensor(n)) for n in _computed(node, graph))
     return _operands(node, graph, whole(graph.tensor(node.output)), inputs, (1, 1))
 
 
 def row_operands(node: Node, graph: Graph) -> Operands:
-    """Every computed tensor row by row; one of height 1 the same on each call."""
+    """The operands of calls row by row; a tensor of height 1 is the same in each
+    call."""
     y = graph.tensor(node.output)
     inputs = tuple(_row(graph.tensor(n)) for n in _computed(node, graph))
     return _operands(node, graph, by_rows(y), inputs, y.shape[:2])
@@ -87,7 +88,7 @@ def can_go_by_rows(node: Node, graph: Graph) -> bool:
 
 
 def elementwise_operands(node: Node, graph: Graph) -> Operands:
-    """By rows where that is possible and pays."""
+    """The operands by rows if that is possible and worthwhile."""
     if can_go_by_rows(node, graph):
         return row_operands(node, graph)
     return whole_operands(node, graph)

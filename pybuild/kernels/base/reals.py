@@ -83,7 +83,7 @@ WHOLE_EVEN = Intrin(
 
 
 def _vector(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
-    """On a target with "mve" a function of the module: llvm_declared.py."""
+    """A function of the module on a target with "mve": llvm_declared.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
 
@@ -112,5 +112,5 @@ NAMES = frozenset(
 
 
 def reals_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Four floats."""
+    """Loads four floats."""
     return wide(pointer, index, REALS)

@@ -62,7 +62,7 @@ class Pixels:
         return select(margin < 0, self.outside, inside)
 
     def margin(self, k: Builder, column: Expr, mark: str = "") -> Expr | None:
-        """Columns to the nearer end of the row; negative: outside."""
+        """The columns to the nearer end of the row; negative: outside."""
         if self.outside is None:
             return None
         nearer = minimum(column, self.width - 1 - column)

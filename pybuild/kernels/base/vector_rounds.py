@@ -41,7 +41,7 @@ def _lanes(meaning: Callable[..., Expr], *vectors: Var) -> Expr:
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
-    """On a target with "mve" a function of the module: llvm_declared.py."""
+    """A function of the module on a target with "mve": llvm_declared.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
 

@@ -47,7 +47,7 @@ class Window:
 
     @property
     def taps(self) -> int:
-        """Values that an output is made of."""
+        """The number of values that an output is computed from."""
         return self.kernel_h * self.kernel_w * self.group_channels
 
     @property
@@ -62,7 +62,7 @@ class Window:
 
     @property
     def run(self) -> int:
-        """Values of a row that are neighbours in the window."""
+        """The number of values of a row that are contiguous in the window."""
         return self.group_channels * (1 if self.by_taps else self.kernel_w)
 
     @property
@@ -72,17 +72,17 @@ class Window:
 
     @property
     def columns(self) -> int:
-        """Columns under the windows of a row, one after the other, padding included."""
+        """The number of columns under all windows of a row, padding included."""
         return (self.out_width - 1) * self.stride_w + self.span
 
     @property
     def right(self) -> int:
-        """Columns of padding that some window reads behind the row."""
+        """The number of columns of padding that some window reads after the row."""
         return max(self.columns - self.left - self.width, 0)
 
     @property
     def padded(self) -> bool:
-        """Some window reaches past an end of the row."""
+        """True if some window reaches past an end of the row."""
         return self.left > 0 or self.right > 0
 
     @property
@@ -91,7 +91,7 @@ class Window:
 
     @property
     def pointwise(self) -> bool:
-        """One tap, which is always inside."""
+        """True if the window has one tap, which is always inside."""
         return self.kernel_h == self.kernel_w == 1 and not self.padded
 
     @property
@@ -157,7 +157,7 @@ def is_row_by_row(
 
 
 def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:
-    """Rows and columns between taps; an argument only where it is not 1."""
+    """The rows and columns between taps; an argument only if it is not 1."""
     one = const(1)
     return (
         k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else one,

@@ -1,4 +1,4 @@
-"""How kernels of little code end a sum of products: what it begins with is added last.
+"""The epilogue of compact kernels: the start value of a sum is added last.
 
 A kernel of signed epilogues serves the layers without, too. Knows no operator.
 """

@@ -54,12 +54,12 @@ class Layer:
 
     @property
     def run(self) -> int:
-        """Values of a row that are neighbours in the window."""
+        """The number of values of a row that are contiguous in the window."""
         return self.window.run
 
     @property
     def copied(self) -> int:
-        """Words of a run that are copied in one turn."""
+        """The number of words of a run that are copied in one iteration."""
         return next(n for n in (4, 2, 1) if n == 1 or self.run % (2 * n) == 0)
 
     @property
@@ -73,7 +73,8 @@ class Layer:
 
     @property
     def unrolled(self) -> int:
-        """Words of weights of a channel in one turn of the innermost loop."""
+        """The number of weight words of a channel in one iteration of the innermost
+        loop."""
         runs = self.taps // self.run
         words = -(-runs * (self.run + self.run % 2) // _LANES)
         for count in (4, 3, 2):
@@ -108,14 +109,14 @@ class Layer:
 
     @property
     def edges(self) -> str:
-        """How windows are copied that leave the row."""
+        """The part of the key for copying windows that leave the row."""
         if not self.window.padded:
             return ""
         return "odd" if self.window.group_channels % 2 else "even"
 
     @property
     def rest(self) -> int:
-        """Pixels behind the last whole block."""
+        """The number of pixels after the last whole block."""
         return self.window.out_width % self.pixels
 
     def sum_key(self, pixels: int) -> str:
@@ -172,7 +173,7 @@ def _order(layer: Layer) -> Ints:
 
 
 def _lanes(layer: Layer, kernels: Array) -> Array:
-    """Weights [O, taps] as they are multiplied, zeros between."""
+    """Weights [O, taps] in the order of multiplication, with zeros between."""
     order = np.asarray(layer.order)
     made: Array = kernels[:, np.maximum(order, 0)]
     made[:, order < 0] = 0

@@ -116,7 +116,7 @@ class _Writer:
         return k
 
     def _row(self) -> None:
-        """All pixels, a few at a time."""
+        """Computes all pixels, a few at a time."""
         k, g, n = self.k, self.g, self.layer.pixels
         if n > 1:
             # where no layer has one, the code for it falls away
@@ -301,7 +301,7 @@ class _Writer:
                 k.store(to, first + i * step + j, value)
 
     def _channels(self, pixels: int, ox: Expr, patch: Expr) -> None:
-        """All output channels of some pixels, in a function of their own."""
+        """Computes all output channels of some pixels, in a separate function."""
         k = self.k
         given: dict[str, Expr] = {"out_channels": self.out_channels}
         if self.layer.window.groups > 1:

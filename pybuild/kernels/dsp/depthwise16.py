@@ -113,7 +113,7 @@ def _pairs(k: Builder, taps: list[Expr]) -> list[Var]:
 
 
 def _add(k: Builder, total: Var, values: list[Var], words: Var) -> None:
-    """All products of an output."""
+    """Adds all products of an output."""
     for at in range(0, len(values), 2):
         four = k.let("four", load(words, at // 2))
         halves = zip(values[at : at + 2], (EVEN_BYTES, ODD_BYTES), strict=False)

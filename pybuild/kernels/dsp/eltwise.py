@@ -181,7 +181,7 @@ def _product(made: MulParameters, epilogue: Affine, usual: bool) -> _Maker:
 
 
 def _twice(value: int) -> int:
-    """In both halves of a word."""
+    """The value in both halves of a word."""
     return value * 65536 + (value & 0xFFFF)
 
 

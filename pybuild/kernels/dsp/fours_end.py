@@ -1,4 +1,4 @@
-"""How sums of four channels side by side end: of int8 and of int16. Knows no layer."""
+"""The epilogue of four channels side by side, for int8 and int16. Knows no layer."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class End:
                 k.store(y, place, value(acc))
 
     def _value(self, channel: int, factor: Var) -> Callable[[Var], Expr]:
-        """How a sum of the channel ends."""
+        """The function that finishes a sum of the channel."""
         k, finish = self.k, self.finish
         assert isinstance(finish, AffineFinish)
         if not is_signed(finish.epilogue):

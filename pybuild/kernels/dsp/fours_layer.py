@@ -111,22 +111,22 @@ class Layer:
 
     @property
     def inside(self) -> int:
-        """Columns of an input row that are widened."""
+        """The number of columns of an input row that are widened."""
         return min(self.window.width, self.window.columns - self.window.left)
 
     @property
     def together(self) -> int:
-        """Columns that are widened in one turn."""
+        """The number of columns that are widened in one iteration."""
         return next(n for n in range(8, 0, -1) if self.inside % n == 0)
 
     @property
     def behind(self) -> int:
-        """Columns of padding behind those."""
+        """The number of columns of padding after those."""
         return self.window.columns - self.window.left - self.inside
 
     @property
     def rows(self) -> int:
-        """Rows that are held."""
+        """The number of rows that are held in scratch."""
         if not self.whole:
             return self.window.kernel_h
         return self.read if self.skips_rows else self._under
@@ -138,12 +138,12 @@ class Layer:
 
     @property
     def read(self) -> int:
-        """Rows of the image that are held."""
+        """The number of rows of the image that are held in scratch."""
         return min(self.image.height, self._under - self.image.top)
 
     @property
     def columns(self) -> int:
-        """Columns that are held."""
+        """The number of columns that are held in scratch."""
         return self.inside if self.skips_columns else self.window.columns
 
     @property
@@ -173,7 +173,7 @@ class Layer:
 
     @property
     def scratch(self) -> int:
-        """Bytes of these, and of weights."""
+        """Bytes of the held rows, and of weights."""
         return 4 * PAIRS * (self.plane + self.taps_plane)
 
     @property
@@ -200,7 +200,7 @@ class Layer:
 
     @property
     def rest(self) -> int:
-        """Pixels behind the last whole group of these."""
+        """The number of pixels after the last whole group."""
         return self.window.out_width % self.pixels
 
     def uses(self, pixels: int, first: int = 0) -> dict[int, list[tuple[int, int]]]:

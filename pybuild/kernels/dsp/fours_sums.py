@@ -28,7 +28,7 @@ class Sums:
         self.rows: Expr = const(layer.window.kernel_h)
 
     def write(self) -> None:
-        """Two channels, then the other two."""
+        """Computes two channels, then the other two."""
         k, known = self.k, self.known
         taps, plane = k.let("taps", known["weights"]), k.let("plane", known["lines"])
         out = k.let("out", known["y"])

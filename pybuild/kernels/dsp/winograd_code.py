@@ -57,7 +57,7 @@ class Layer:
 
     @property
     def taller(self) -> bool:
-        """Some window reaches rows outside the image."""
+        """True if some window reaches rows outside the image."""
         return self.top > 0 or self.out_height - self.top + 2 > self.height
 
     @property
@@ -131,7 +131,7 @@ def kernel(layer: Layer) -> Builder:
 
 
 def _forward(d: Sequence[Expr]) -> list[Expr]:
-    """Four neighbours, transformed."""
+    """Transforms four neighbours."""
     return [SUB2(d[0], d[2]), ADD2(d[1], d[2]), SUB2(d[2], d[1]), SUB2(d[1], d[3])]
 
 
@@ -247,7 +247,7 @@ class _Writer:
             k.assign(to, offset(to, COLUMNS))
 
     def _column_at(self, position: int, channels: Expr) -> Expr:
-        """Where that of four values of a column is, from the first."""
+        """The offset of one of four values of a column, from the first."""
         return channels * (position * COLUMNS // 2)
 
     def _transform_rows(self) -> None:
@@ -273,7 +273,7 @@ class _Writer:
                     k.assign(to, offset(to, TILES))
 
     def _channels(self, y: Expr) -> None:
-        """All output channels of two tiles, in a function of their own."""
+        """Computes all output channels of two tiles, in a separate function."""
         k, layer, outer = self.k, self.layer, self.finish
         odd = layer.window.out_channels % OUTPUTS > 0
         ends = kind(layer.epilogue, is_usual(layer.epilogue))
@@ -346,7 +346,7 @@ class _Writer:
             k.assign(ends, offset(ends, self.layer.end))
 
     def _folded(self, m: Sequence[Expr]) -> list[Var]:
-        """Two outputs of four sums in a row or column."""
+        """Two outputs from four sums in a row or column."""
         k = self.k
         one, two = k.let("one", m[1]), k.let("two", m[2])
         first = k.let("first_of", m[0] + (one + two))

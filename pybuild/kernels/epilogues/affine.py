@@ -138,7 +138,8 @@ class Affine:
 
 
 def with_one_factor(end: End) -> End | Affine:
-    """The same, joint where it can be: as where a layer has one scale."""
+    """The same epilogue with one factor for all channels, if possible: for layers with
+    a single scale."""
     if not isinstance(end, Affine) or end.below is not None or end.exact is not None:
         return end
     first = int(end.multipliers[0])

@@ -274,7 +274,7 @@ class _Search:
 
 
 def _left(rooms: _Rooms) -> Flags:
-    """Which multipliers some offset completes."""
+    """Flags for the multipliers that some offset completes."""
     (low, high), (least, most) = rooms
     return (low <= high) & (least <= most)
 

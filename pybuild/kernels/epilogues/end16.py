@@ -180,7 +180,7 @@ def _normal(finish: Finish16) -> list[tuple[int, int]]:
 
 
 def _bits(words: Ints) -> Ints:
-    """How many bits each has."""
+    """The number of bits of each."""
     return np.asarray([int(n).bit_length() for n in words], np.int64)
 
 
@@ -261,7 +261,8 @@ class Bound16:
         return cast(minimum(maximum(value, low), high), INT16)
 
     def _by_rule(self, k: Builder, acc: Expr, y: Expr, ends: Expr) -> None:
-        """In a function of its own, so that what is cheap keeps all registers."""
+        """Finishes a sum by the rule, in a separate function, so that the cheap form
+        keeps all registers."""
         epilogue = self.epilogue
         # of a depthwise layer only the bias may have more bits
         acc = i64(acc) if epilogue.long else acc

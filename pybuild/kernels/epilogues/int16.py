@@ -1,4 +1,4 @@
-"""How a layer of int16 activations ends: from sums of 32 or 64 bits to int16.
+"""The epilogue of a layer with int16 activations: from sums of 32 or 64 bits to int16.
 
 Its rules: that of the reference kernels for int64 sums, and of float64 in dense layers.
 """

@@ -40,7 +40,7 @@ class OneRule:
 
     @property
     def words(self) -> str:
-        """For readers of the C."""
+        """The words for the comment in the C."""
         return _WORDS[self.rule]
 
     def bind(self, k: Builder, name: str = "") -> Callable[[Expr], Expr]:

@@ -214,7 +214,8 @@ class Layer:
 
     @property
     def _edges(self) -> str:
-        """How windows are put together that are not read as they lie."""
+        """The part of the key for windows that are assembled instead of read in
+        place."""
         if self.gathered:
             return "gathered"
         return form(self.window.group_channels, 0) if self.window.padded else ""
@@ -277,7 +278,7 @@ class Layer:
 
 
 def form(count: int, written_out: int = WRITTEN_OUT) -> str:
-    """How so many bytes are widened: written out, or in a loop of words."""
+    """The way to widen so many bytes: unrolled, or in a loop of words."""
     if count <= written_out:
         return f"run{count}"
     return "twos" if count % 8 == 0 else ("ones", "tail1", "tail2", "tail2")[count % 4]

@@ -111,7 +111,7 @@ class Layer:
 
     @property
     def held(self) -> int:
-        """Rows that are widened."""
+        """The number of rows that are widened."""
         if not self.whole or self.image is None:
             return self.window.kernel_h
         return (self.image.out_height - 1) * self.image.stride_h + self.window.rows

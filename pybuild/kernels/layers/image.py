@@ -22,7 +22,7 @@ class Image:
         return [min(a + self.height, window) - max(a, 0) for a in above]
 
     def padded(self, window: int) -> bool:
-        """Some window of so many rows reaches past the first or last row."""
+        """True if some window of so many rows reaches past the first or last row."""
         last = (self.out_height - 1) * self.stride_h - self.top + window
         return self.top > 0 or last > self.height
 

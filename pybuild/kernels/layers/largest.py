@@ -1,4 +1,4 @@
-"""How large the numbers of a float tensor can be, as far as the graph says.
+"""The greatest magnitude of a float tensor, as far as the graph tells.
 
     largest(graph, "y")  # y = tanh(x): 1.0; y = x: infinity
 

@@ -29,7 +29,7 @@ def takes_int16(node: Node, graph: Graph) -> bool:
 def sums16(
     node: Node, graph: Graph, kernels: Array, target: Target
 ) -> tuple[End16, Array]:
-    """How a layer ends, and the bias of each output channel.
+    """The epilogue of a layer, and the bias of each output channel.
 
     Shapes  kernels [O, taps]
     Errors  BuildError where a scaled sum could leave int32

@@ -72,7 +72,7 @@ def block_starts(channels: int, size: int) -> list[int]:
 
 
 def in_blocks(channels: int, size: int) -> Ints:
-    """Channels as they are computed, so many at a time."""
+    """The channels in the order of computation, so many at a time."""
     starts = block_starts(channels, size)
     return np.asarray([s + j for s in starts for j in range(size)])
 

@@ -278,7 +278,7 @@ def ceil(dtype: DType) -> Intrin:
 
 @functools.cache
 def nearest_even(dtype: DType) -> Intrin:
-    """To the nearest integer, ties to even: adding 2^fraction drops the rest."""
+    """Rounds to the nearest integer, ties to even: adding 2^fraction drops the rest."""
     r = real(dtype)
     x, far = r.var("x"), r.var("far")
     limit = 2.0**r.fraction

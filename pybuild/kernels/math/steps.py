@@ -1,5 +1,5 @@
-"""How many steps of a scale a float32 is, in integers: for cores on which a division is
-a function of hundreds of instructions. Knows no rule of rounding.
+"""The number of steps of a scale in a float32, by integers: for cores on which a
+division is a function of hundreds of instructions. Knows no rule of rounding.
 """
 
 from __future__ import annotations

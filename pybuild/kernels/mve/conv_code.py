@@ -120,7 +120,7 @@ class _Writer(Patches):
         return k
 
     def _ways(self, width: Expr) -> Iterator[tuple[int, Expr, Expr]]:
-        """How many pixels together, and from where to where."""
+        """The numbers of pixels computed together, with their ranges."""
         start: Expr = const(0)
         ways = self.layer.ways
         for number, (count, _) in enumerate(ways):
@@ -141,7 +141,7 @@ class _Writer(Patches):
             self._blocks(pixels, given)
 
     def _groups(self, pixels: int, ox: Expr) -> None:
-        """The same for each group of channels."""
+        """Does the same for each group of channels."""
         k, weights, ends = self.k, self.weights, self.ends
         with k.loop("group", self.groups) as group:
             self.start = k.let("start", group * self.inputs)
@@ -222,7 +222,7 @@ class _Writer(Patches):
         self.finish = finish
 
     def _blocks(self, pixels: int, given: dict[str, Var]) -> None:
-        """Four output channels at a time, or as many as there are."""
+        """Computes four output channels at a time, or as many as there are."""
         k, layer, out_channels = self.k, self.layer, given["out_channels"]
         channels = given.get("group_outputs", out_channels)
         w, ends = (
@@ -341,7 +341,7 @@ class _Writer(Patches):
     def _steps(
         self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var
     ) -> None:
-        """So many vectors, some in a turn."""
+        """Adds so many vectors, some in an iteration."""
         k, turn = self.k, self.layer.turn
         with k.loop("step", count, 0, turn, rolled=True):
             for step in range(turn):

@@ -47,12 +47,12 @@ class Layer:
 
     @property
     def step(self) -> int:
-        """Values of a vector."""
+        """The number of values in a vector."""
         return VECTOR // self.elem.bytes
 
     @property
     def run(self) -> int:
-        """Values of a row that are neighbours in the window."""
+        """The number of values of a row that are contiguous in the window."""
         return self.window.run
 
     @property
@@ -162,7 +162,7 @@ class Layer:
 
     @property
     def last(self) -> int:
-        """Values of the last vector."""
+        """The number of values in the last vector."""
         return HALF if self.half else self.step
 
     @property
@@ -177,7 +177,7 @@ class Layer:
 
     @property
     def whole_steps(self) -> int:
-        """Without a last one that is."""
+        """The number of steps without a partial last one."""
         return self.steps - self.apart
 
     @property
@@ -257,7 +257,7 @@ class Layer:
 
     @property
     def rest_key(self) -> str:
-        """How pixels are left over."""
+        """The part of the key for leftover pixels."""
         rest = self.window.out_width % self.pixels
         return "" if not rest else f"rest{rest}" if self.threes else "rest"
 
@@ -314,8 +314,8 @@ class Layer:
 
 
 def form(count: int, step: int) -> str:
-    """How so many values are copied: in a loop of vectors, each of `step`, or written
-    out."""
+    """The way to copy so many values: in a loop of vectors, each of `step`, or
+    unrolled."""
     if count < step:
         return f"run{count}"
     return "overlapping" if count % step else "vectors"

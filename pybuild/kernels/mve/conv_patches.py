@@ -128,5 +128,5 @@ class Patches:
 
 
 def _words(count: int) -> list[int]:
-    """Where words of so many bytes begin, the last of which may reach back."""
+    """The offsets of words in so many bytes; the last word may reach back."""
     return [*range(0, count - 3, 4), *([count - 4] if count % 4 else [])]

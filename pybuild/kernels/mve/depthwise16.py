@@ -50,7 +50,7 @@ class Layer:
 
     @property
     def copied(self) -> bool:
-        """Rows are copied: some window reads beside them."""
+        """True if rows are copied because some window reads beside them."""
         return self.window.padded
 
     @property

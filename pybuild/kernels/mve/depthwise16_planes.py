@@ -77,7 +77,7 @@ class Planes:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many pixels the fours of a turn have."""
+        """The number of pixels in each group of four of an iteration."""
         width = self.window.out_width
         return (FOUR, min(width - FOUR, FOUR)) if self.eights else (min(width, FOUR),)
 
@@ -103,7 +103,7 @@ class Planes:
 
     @property
     def held(self) -> bool:
-        """Its limits are tighter than int16's own."""
+        """True if its limits are tighter than int16's own."""
         return (self.epilogue.low, self.epilogue.high) != (-32768, 32767)
 
     @property

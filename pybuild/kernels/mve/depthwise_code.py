@@ -294,7 +294,7 @@ class Writer:
         ends: Var,
         to: tuple[Expr, Expr],
     ) -> None:
-        """Four channels of n pixels."""
+        """Computes four channels of n pixels."""
         y, channels = to
         for i, four in enumerate(self._dots(n, *where)):
             numbers = self._numbers(ends)

@@ -174,14 +174,15 @@ class Layer:
 
     @property
     def fours(self) -> bool:
-        """Four pixels of a channel are summed together, or three that are all."""
+        """True if four pixels of a channel are summed together, or three if these are
+        all."""
         if self.eights:
             return self.window.out_width - self.eights >= PIXELS - 1
         return self.window.out_width >= PIXELS - (self.steps > 1)
 
     @property
     def in_pixels(self) -> bool:
-        """Pixels of a channel are summed together."""
+        """True if pixels of a channel are summed together."""
         return self.fours or self.eights > 0
 
     @property

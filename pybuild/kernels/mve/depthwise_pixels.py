@@ -165,7 +165,7 @@ class PixelSums:
         return found[:2] if layer.halved else found
 
     def _four(self, where: tuple[Expr, Var, list[Var]], ends: Var, y: Expr) -> None:
-        """Four channels of four pixels."""
+        """Computes four channels of four pixels."""
         k = self.k
         halves = []
         for pair in _PAIRS:

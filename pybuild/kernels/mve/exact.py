@@ -74,7 +74,7 @@ class Exact:
 
     @property
     def clamped(self) -> bool:
-        """Its limits are tighter than int8's own."""
+        """True if its limits are tighter than int8's own."""
         return self.low > -128 or self.high < 127
 
     @property
@@ -88,7 +88,7 @@ class Exact:
 
     @property
     def words(self) -> str:
-        """This end, for readers of the C."""
+        """The words for the comment in the C."""
         return (
             f"requantises by its own rule: {_WORDS[self.rule]}, held within {self.elem}"
         )

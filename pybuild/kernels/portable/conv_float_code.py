@@ -33,7 +33,7 @@ class Layer:
 
     @property
     def direct(self) -> bool:
-        """Pixels are read where they are."""
+        """True if pixels are read in place."""
         return self.window.pointwise
 
     @property

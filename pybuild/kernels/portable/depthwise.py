@@ -54,7 +54,7 @@ class Layer:
 
     @property
     def is_bare(self) -> bool:
-        """Sums are stored as they are: there is no bias."""
+        """True if sums are stored directly, without a bias."""
         return isinstance(self.finish, Bare)
 
     @property

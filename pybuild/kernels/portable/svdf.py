@@ -113,7 +113,7 @@ class _Writer:
         return seen
 
     def _weighed(self, total: Var, here: Expr, weights: Expr, steps: Expr) -> None:
-        """Adds what one filter made of all steps."""
+        """Adds the results of one filter for all steps."""
         k, zero = self.k, self.state.zero_point if self.state.quant else 0
         w = k.let("weights", weights)
         with k.loop("m", steps) as m:

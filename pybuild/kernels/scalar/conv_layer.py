@@ -75,7 +75,7 @@ class Layer:
 
     @property
     def over(self) -> int:
-        """Pixels that are left over behind whole blocks."""
+        """The number of pixels left over after whole blocks."""
         return self.window.out_width % self.pixels
 
     @property
@@ -103,7 +103,7 @@ class Layer:
 
     @property
     def halved(self) -> bool:
-        """Weights have HALF added."""
+        """True if weights have HALF added."""
         return self.unsigned and not self.paired
 
     @property
@@ -246,6 +246,6 @@ class Layer:
 
     @property
     def fours(self) -> bool:
-        """Four neighbours are copied in one turn."""
+        """True if four neighbours are copied in one iteration."""
         w = self.window
         return (w.group_channels if w.padded else self.run) % 4 == 0

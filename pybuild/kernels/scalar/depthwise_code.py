@@ -233,7 +233,7 @@ class _Writer:
             k.assign(x, offset(x, size))
 
     def _copy(self, source: Expr, line: Expr) -> None:
-        """One row of the channel into a line."""
+        """Copies one row of the channel into a line."""
         k, n = self.k, self.layer.copied
         x = k.let("x", source)
         to = k.let("to", offset(self.lines, line * self.pitch + self.left))
@@ -247,7 +247,7 @@ class _Writer:
             k.assign(to, offset(to, n))
 
     def _sums(self, weights: Expr, ends: Expr, y: Expr) -> None:
-        """All outputs of the channel, in a function of their own."""
+        """Computes all outputs of the channel, in a separate function."""
         k, w, layer = self.k, self.w, self.layer
         stride: Expr = const(1)
         if layer.image is not None:

@@ -129,7 +129,7 @@ class Layer:
 
 
 def form(count: int) -> str:
-    """How so many values are copied: in a loop of vectors, or written out."""
+    """The way to copy so many values: in a loop of vectors, or unrolled."""
     if count < STEP:
         return f"run{count}"
     return "overlapping" if count % STEP else "vectors"

@@ -1,4 +1,4 @@
-"""Channels whose integer never changes: folded into the next bias, then dropped.
+"""Folds channels whose integer never changes into the next bias, and drops them.
 
 Ranges go forward through the graph, by channel; what some reader needs goes back.
 Every output of the model stays bit for bit what it was.
@@ -134,7 +134,8 @@ def _wanted(node: Node, graph: Graph, ranges: Mapping[str, Range]) -> Flags:
 
 
 def _needed(graph: Graph, alike: Mapping[str, Ints], count: int) -> Flags:
-    """Which numbers of channels must stay, whatever layers with weights do."""
+    """Flags for the numbers of channels that must stay, whatever layers with weights
+    do."""
     needed = np.zeros(count, bool)
     for name in (*graph.inputs, *graph.outputs):
         if name in alike:

@@ -1,4 +1,4 @@
-"""Which channels of a node's output are which channels of its inputs.
+"""Maps the channels of a node's output to the channels of its inputs.
 
 A channel is an index of the last axis. Knows nothing of values.
 """
@@ -20,7 +20,8 @@ ABSENT = -1
 
 
 def integer(node: Node, graph: Graph) -> bool:
-    """All computed tensors are int8 or int16 of one scale, and have channels."""
+    """True if all computed tensors are int8 or int16 of one scale, and have
+    channels."""
     names = [n for n in (*node.inputs, *node.outputs) if n and n not in graph.constants]
     return all(_quantised(graph.tensor(n)) for n in names)
 

@@ -21,7 +21,7 @@ class Bill:
     compute: Callable[[Node, int], float]
 
     def copy(self, size: int, start: int, end: int) -> float:
-        """To move bytes between two devices, by way of the CPU."""
+        """The cost of moving bytes between two devices, through the CPU."""
         ends = [self.targets[device] for device in {start, end} if device]
         if start == end:
             return 0.0

@@ -11,7 +11,8 @@ from pybuild.passes.edit import Edit, used
 
 
 def with_copies(graph: Graph) -> Graph:
-    """Every node reads tensors of its own device; outputs are where they belong."""
+    """Adds copies, so that every node reads tensors of its own device, and outputs are
+    where they belong."""
     return _Copier(graph).run()
 
 

@@ -1,4 +1,4 @@
-"""Which device computes which node: as the file says, or by the user's rules.
+"""Decides which device computes which node: as the file says, or by the user's rules.
 
 Knows devices as facts (targets/) and costs as numbers; plans no memory.
 """
@@ -21,7 +21,7 @@ WAYS = ("capability", "cost")
 
 
 def place(graph: Graph, targets: Sequence[Target], rules: Rules, cost: Cost) -> Graph:
-    """Every node on a device of the table, and copies between them.
+    """Puts every node on a device of the table, and adds copies between them.
 
     cost    time that a node takes on a device
     Errors  BuildError with everything that does not fit together

@@ -177,7 +177,7 @@ class _First:
 
 
 def zeros(tensor: Tensor) -> Array:
-    """Which mean 0, in a tensor's quantisation."""
+    """The integers that mean 0 in a tensor's quantisation."""
     zero = tensor.zero_point if tensor.quant is not None else 0
     return np.full(tensor.shape, zero, tensor.dtype.numpy)
 

@@ -1,4 +1,4 @@
-"""Steps of a sequence that a file has written out become one node, `repeat`."""
+"""Makes one node, `repeat`, of the steps of a sequence that a file has unrolled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 
 def roll(graph: Graph) -> Graph:
-    """Each loop that is found as a node."""
+    """Replaces each loop that is found by a node."""
     while (loop := find(graph)) is not None:
         graph = _Rolled(graph, with_first(Facts(graph), loop)).graph()
     return graph
