@@ -144,7 +144,7 @@ def _stripes(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
 
 
 def _blobs(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
-    """Three bright block_offsets on black."""
+    """Three bright blobs on black."""
     grids = np.meshgrid(*(np.linspace(0, 1, s) for s in shape), indexing="ij")
     total = np.zeros(shape)
     for _ in range(3):
