@@ -70,8 +70,8 @@ def chosen_rows(
     thrifty: bool = False,
     times: Callable[[Plan], float] = lambda _: 1.0,
 ) -> Plan:
-    """The plan that needs the fewest bytes at a fair price; with a limit, the fastest
-    that keeps it.
+    """Return the plan with the fewest bytes at an acceptable price; with a limit, the
+    fastest plan that keeps to it.
 
     times   what its kernels come to, in those of whole tensors
     thrifty  twice the instructions are fair
@@ -107,8 +107,9 @@ def _fair(
     ram_limit: Limits,
     times: Callable[[Plan], float],
 ) -> Plan:
-    """The plan of the fewest bytes at a fair price; kernels that spare bytes, and then
-    a higher price, only where others would have far fewer bytes at any price."""
+    """Return the plan with the fewest bytes at an acceptable price. Kernels that save
+    bytes, and then a higher price, are used only where they save far more bytes than
+    other kernels can at any price."""
     tries = _Tries(ways, made, ram_limit, times)
     cost = _fair_cost(ways.search.graph)
     plan, spares = tries.least(cost), ways.usual is not ways.search
@@ -154,7 +155,7 @@ class _Tries:
         return _fastest(tried)
 
     def comes_to(self, plan: Plan) -> float:
-        """Times the instructions of whole tensors, which are the measure."""
+        """Return the plan's instructions, as a multiple of those of whole tensors."""
         return self.times(plan) if by_rows(plan) else 1.0
 
     def sparing(self, cost: float, plan: Plan) -> Plan:
@@ -166,8 +167,8 @@ class _Tries:
         return min([plan, *able], key=lambda one: one.arena_bytes)
 
     def fewer(self, plan: Plan, cost: float) -> Plan:
-        """The plan that there is, or of ones with fewer bytes alive the smallest whose
-        kernels, by their prices, come to no more than `cost`; a few are made."""
+        """Return the smallest plan whose kernels cost no more than `cost`, of this plan
+        and a few that are made with fewer bytes in use."""
         if len(self.ways.priced.nodes) > _MOST_FINE:
             return plan
         search, best, tried = ordered(self.ways.priced, cost), plan, 0
@@ -207,8 +208,8 @@ def _finer(
     plan: Plan,
     made: Callable[[Arrangement, Limits], Plan],
 ) -> list[Plan]:
-    """The plan of the fewest bytes as counted row by row, if it is smaller; results may
-    lie anywhere, or keep within what they are made of.
+    """Return the plan with the fewest bytes as counted row by row, if it is smaller;
+    results may lie anywhere, or stay within the memory of their operands.
     """
     if len(search.nodes) > _MOST_FINE:
         return []
@@ -234,8 +235,9 @@ def fastest_of_smallest(
     ram_limit: Limits,
     anyway: Callable[[], Plan],
 ) -> Plan:
-    """The first plan, at rising cost, that has hardly more bytes than the smallest; the
-    fastest, which is the first of all, if no plan saves bytes compared with `anyway`.
+    """Return the first plan, in order of rising cost, that is hardly larger than the
+    smallest; the fastest plan, which is the first of all, if no plan saves bytes
+    compared with `anyway`.
 
     anyway  the plan where the inputs are there; made only where it counts
     Errors  of `made`, where it does not keep the limit
@@ -254,8 +256,8 @@ def _thrifty(
     made: Callable[[Arrangement, Limits], Plan],
     ram_limit: Limits,
 ) -> Plan:
-    """The plan of the fewest bytes, or a faster one of hardly more; never more bytes
-    than those of the plan at a fair price."""
+    """Return the plan with the fewest bytes, or a faster one that is hardly larger; it
+    is never larger than the plan at an acceptable price."""
     found = search.least(MOST_COST_RAM)
     plan = min(fair, made(found, ram_limit), key=lambda one: one.arena_bytes)
     plan = _smallest(search, MOST_COST_RAM, plan, made)
@@ -316,8 +318,8 @@ def _most_alive(search: Search, found: Arrangement) -> int:
 
 
 def ordered(search: Search, most_cost: float) -> Search:
-    """With the nodes in the order whose stages need the fewest bytes, of those that
-    can be tried; where none gains, as they are."""
+    """Put the nodes in the order whose stages need the fewest bytes, of the orders that
+    can be tried; keep the order if none saves bytes."""
     best, least = search, _bytes(search.least(most_cost))
     work = _ORDERS_WORK
     for other in search.others:
@@ -331,7 +333,7 @@ def ordered(search: Search, most_cost: float) -> Search:
 
 
 def _bytes(found: Arrangement) -> float:
-    """The same as least_bytes; infinite if there are no stages."""
+    """Return the same as least_bytes, or infinity if there are no stages."""
     return least_bytes(found) if found.steps else _ANY
 
 

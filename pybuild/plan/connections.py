@@ -30,7 +30,8 @@ class Connection:
 def read_connections(
     texts: Sequence[str], graphs: Mapping[str, Graph]
 ) -> tuple[Connection, ...]:
-    """MODEL.OUTPUT=MODEL.INPUT, each; names of tensors may hold any character.
+    """Read texts of the form MODEL.OUTPUT=MODEL.INPUT; names of tensors may contain any
+    character.
 
     Errors  BuildError with everything that is wrong
     """

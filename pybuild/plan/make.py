@@ -70,7 +70,8 @@ def make_plan(
     known: Saved | None = None,
     unpushed: Callable[[], Plan] | None = None,
 ) -> Plan:
-    """Chooses kernels and places every tensor; storage that the graph gives is kept to.
+    """Choose kernels and place every tensor; keep the storage that the graph
+    prescribes.
 
     lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/buffers/compressed.py

@@ -66,8 +66,8 @@ class Planners:
     ways: tuple[Planner, ...]
 
     def plan(self, asked: BuildOptions) -> tuple[Planner, Plan]:
-        """The plan of the fewest bytes at a fair price, or the fastest that keeps a
-        limit; of equal ones the first.
+        """Return the plan with the fewest bytes at an acceptable price, or the fastest
+        that keeps to a limit; of equal plans the first.
 
         Errors  of the first, where none has a plan
         """

@@ -34,7 +34,8 @@ class BlockOffset:
 
 @dataclass(frozen=True)
 class Layout:
-    """Byte offset of each block, in their order; bytes of the whole arena."""
+    """The byte offset of each block, in the order of the blocks, and the size of the
+    whole arena."""
 
     offsets: tuple[int, ...]
     bytes: int
@@ -170,7 +171,8 @@ def _search(
     align: int,
     budget: tuple[Layout, int],
 ) -> Layout:
-    """Swaps in the placing order, kept when no worse; seeded, so repeatable."""
+    """Swap blocks in the order of placing and keep a swap that is no worse; seeded, so
+    repeatable."""
     best, turns = budget
     chance = random.Random(0)
     current = _fill(blocks, order, neighbours, align, best.lower_bound)

@@ -31,7 +31,8 @@ Marks = list[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes `at` to before `end` of a block; bit t of `when`: alive at time t."""
+    """The bytes of a block from `at` to before `end`; bit t of `when` is set if they
+    are in use at time t."""
 
     at: int
     end: int
@@ -201,7 +202,8 @@ class _Use:
 
 
 class _Lives:
-    """When the bytes of an arrangement are alive; 0 is before the run."""
+    """The times at which the bytes of an arrangement are in use; time 0 is before the
+    run."""
 
     def __init__(
         self, graph: Graph, views: Views, found: Arrangement, beyond: Beyond
@@ -320,8 +322,8 @@ class _Lives:
         return _marks(last, size, np.maximum)
 
     def _rows(self, use: _Use, size: int) -> int:
-        """The number of rows, if all steps divide the tensor into the same rows; else
-        0."""
+        """Return the number of rows if all steps divide the tensor into the same rows,
+        else 0."""
         accesses = [access for _, access in (*use.made, *use.read)]
         forms = {(a.rows, a.rows * a.row_bytes) for a in accesses}
         at = {self.views.of(a.tensor).at for a in accesses}
@@ -353,7 +355,7 @@ class _Lives:
 
 
 def _marks(when: Array, size: int, worst: np.ufunc) -> Marks:
-    """The marks of rows; if there are many rows, a few share one mark."""
+    """Return the marks of rows; if there are many rows, a few share one mark."""
     rows = len(when)
     starts = np.arange(0, rows, -(-rows // _MOST_PIECES))
     ends = (int(row) * (size // rows) for row in (*starts[1:], rows))
@@ -364,7 +366,8 @@ def _marks(when: Array, size: int, worst: np.ufunc) -> Marks:
 
 
 def _joined(parts: Sequence[Piece]) -> list[Piece]:
-    """Cut so that none overlap; neighbours that are alive together are one."""
+    """Cut the pieces so that none overlap; join neighbours that are in use at the same
+    times."""
     ends = sorted({n for part in parts for n in (part.at, part.end)})
     index = {end: i for i, end in enumerate(ends)}
     when = [0] * len(ends)

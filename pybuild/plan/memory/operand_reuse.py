@@ -32,7 +32,7 @@ def made_alike(
     pieces: Mapping[str, Sequence[Piece]],
     align: int,
 ) -> dict[str, BlockOffset]:
-    """The offsets, in as many bytes, of which most steps are handed the same.
+    """Return offsets that need no more bytes and give most steps the same operands.
 
     pieces  of each block; of others than these all is alive from first to last
     """
@@ -69,7 +69,8 @@ def _met(
 
 
 def whole(block: Block) -> Piece:
-    """Alive from its first stage to its last; bit 0: before the run."""
+    """Return the piece that is in use from the block's first stage to its last; bit 0
+    is the time before the run."""
     return Piece(0, block.bytes, (1 << (block.last + 2)) - (1 << (block.first + 1)))
 
 
@@ -128,7 +129,8 @@ class Settled:
         return {name: alive_in(pieces) for name, pieces in self.pieces.items()}
 
     def settle(self, handed: Sequence[_Handed]) -> bool:
-        """True if all blocks found room; those that no step names are where they were.
+        """Return True if all blocks found room; blocks that no step names stay where
+        they were.
 
         Source  greedy: each step as the first step before that it can be like
         """
@@ -162,7 +164,8 @@ class Settled:
         return True
 
     def _around(self, names: Sequence[str]) -> tuple[int, ...] | None:
-        """Where these blocks are, were or can be; None: one finds no room."""
+        """Return where these blocks are, were or can be, or None if one of them finds
+        no room."""
         mine: dict[str, int] = {}
         for name in names:
             at = self.at.get(name, mine.get(name))

@@ -14,7 +14,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Kept:
-    """A piece of memory that keeps what it holds.
+    """A piece of memory that keeps its contents.
 
     initial  what it holds after a reset; None: zeros
     """

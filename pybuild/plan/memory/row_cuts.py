@@ -112,7 +112,8 @@ class RowCuts:
         return sum(c.cost + each * c.bands * c.images for c in chosen)
 
     def _chosen(self, first: int, end: int, limit: int) -> tuple[Candidate, ...]:
-        """The fastest kernels of a stage in so many bytes; (): there are none."""
+        """Return the fastest kernels of a stage that fit into this many bytes, or () if
+        there are none."""
         room = limit - self.cuts.bases[first][end - first - 1]
         if end - first == 1:
             able = [c for c in self.cuts.alone[first] if c.scratch <= room]

@@ -24,7 +24,8 @@ Span = tuple[int, int]
 
 
 def interlaced(blocks: Sequence[Sequence[Piece]], align: int) -> Layout:
-    """The best layout found; its bound: the most bytes alive at one time."""
+    """Return the best layout found; its bound is the largest number of bytes in use at
+    one time."""
     return _best(tuple(map(tuple, blocks)), align) if blocks else Layout((), 0, 0)
 
 
@@ -70,7 +71,8 @@ class _Search:
                     self.taken[j][i] = tuple((-b, -a) for a, b in reversed(taken))
 
     def best(self) -> Layout:
-        """From each order as it is; then what did not fit in less comes earlier."""
+        """Start from each order as it is, then move blocks that did not fit into less
+        memory to an earlier place."""
         orders = self._orders()
         best = Layout((), _FAR, self.bound)
         for order in orders:
@@ -108,8 +110,8 @@ class _Search:
     def _fill(
         self, order: Sequence[int], room: int, chance: random.Random, late: float
     ) -> tuple[int, Layout | None]:
-        """Each block in turn where it makes the whole longer by the least; how many
-        have a place before one has none in `room` bytes.
+        """Place each block where it lengthens the whole the least; return how many
+        blocks have a place before one finds none in `room` bytes.
 
         late  how often the last such place is taken, not the first
         """

@@ -82,8 +82,8 @@ def region_name(device: int) -> str:
 def place_regions(
     blocks: Sequence[Block], devices: Mapping[str, int], wishes: Wishes | None = None
 ) -> tuple[tuple[Region, ...], dict[str, BlockOffset]]:
-    """The regions, the CPU's first and unused ones last, and where each
-    block is.
+    """Return the regions, the CPU's first and unused ones last, and the place of each
+    block.
 
     devices  by the block's name; others are the CPU's
     Errors   LimitError naming what does not fit
@@ -205,7 +205,8 @@ def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
 
 
 def largest(blocks: Sequence[Block], shown: Callable[[str], str]) -> str:
-    """Names and bytes of the first; of all others together the bytes."""
+    """Return a text with the names and sizes of the first blocks, and the total size of
+    all others."""
     most = NAMED + 1 if len(blocks) == NAMED + 1 else NAMED
     names = [f"'{shown(b.name)}' {b.bytes}" for b in blocks[:most]]
     rest = [b.bytes for b in blocks[most:]]

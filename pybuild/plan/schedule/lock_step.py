@@ -28,7 +28,7 @@ Work = tuple[Node, Candidate]
 
 
 class Link(NamedTuple):
-    """struct crt_link: what a step waits for; steps count from 1."""
+    """A struct crt_link: it says what a step waits for; steps count from 1."""
 
     reader: int
     maker: int
@@ -41,7 +41,8 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Ring:
-    """The ring of a tensor's rows: in slots of a block, `at` bytes into each.
+    """The ring of a tensor's rows, which lies in slots of a block, `at` bytes into
+    each.
 
     home   the tensor whose memory it is, its own or one that takes the rows over
     Units  rows: slots; pitch: bytes from one to the next
@@ -168,7 +169,7 @@ def band_times(
     links: Sequence[Link],
     askers: dict[int, set[int]] | None = None,
 ) -> list[list[int]]:
-    """When each band of each step is computed.
+    """Return the time at which each band of each step is computed.
 
     askers  is given the numbers of the links by which each step was asked for rows; 0:
             it was the last of those that were not done

@@ -47,7 +47,7 @@ def least_ram(
     bound: Collection[str] = (),
     spent: Collection[str] = (),
 ) -> int:
-    """Bytes of arena.
+    """Return the lower bound of the arena in bytes.
 
     nodes  in an order of theirs; feeds are among them where inputs come in rows
     bound  inputs and outputs without memory
