@@ -70,8 +70,7 @@ def make_plan(
     known: Saved | None = None,
     unpushed: Callable[[], Plan] | None = None,
 ) -> Plan:
-    """Choose kernels and place every tensor; keep the storage that the graph
-    prescribes.
+    """Choose kernels and place every tensor; keep storage that the graph prescribes.
 
     lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/buffers/compressed.py
