@@ -103,7 +103,7 @@ class Rep(BackendRep):
 
 
 def given(names: Sequence[str], inputs: Any) -> dict[str, Any]:
-    """What run() is given, by name."""
+    """The arguments of run(), by name."""
     if isinstance(inputs, Mapping):
         return dict(inputs)
     single = isinstance(inputs, np.ndarray)
@@ -136,7 +136,10 @@ class InLlvm(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Rep:
-        """Errors  Refused for a model that cannot be built"""
+        """Builds a model of onnx for the onnx.backend API.
+
+        Errors  Refused for a model that cannot be built
+        """
         return Rep(model, cls.code)
 
     @classmethod

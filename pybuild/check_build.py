@@ -1,4 +1,4 @@
-"""A build against a reference from Python, as `crt check` does it."""
+"""Compares a build with a reference, from Python, as `crt check` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where the command `crt` begins: Ctrl-C is quiet from here on, while modules load too.
+"""The entry point of the command `crt`: from here on Ctrl-C ends quietly, also while
+modules load.
 
 Imports nothing of the package before it is told to run.
 """

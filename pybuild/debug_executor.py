@@ -20,10 +20,10 @@ def create(
     device: Devices,
     dump_root: str | Path | None = None,
 ) -> GraphModuleDebug:
-    """As graph_executor.create; a library's own weights are set.
+    """Does the same as graph_executor.create; a library's own weights are set.
 
     dump_root  the folder for files; None: a new temporary one, until exit()
-    Errors     BuildError; ValueError for something that is no device
+    Errors     BuildError; ValueError for something that is not a device
     """
     devices, _, _ = get_device(libmod, device)
     table = cpu_first(devices)

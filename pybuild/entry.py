@@ -1,4 +1,4 @@
-"""What can be handed to pybuild: files, text, graphs; each becomes a Model."""
+"""The ways to pass a model to pybuild: files, text, graphs; each becomes a Model."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def load(
 
 
 def _recipe(made: Model, asked: LoadOptions, what: Source, more: object) -> Recipe:
-    """more: functions and weights, of which no file tells"""
+    """The recipe of a model; more: functions and weights that are in no file."""
     written = isinstance(what, str) and what.lstrip().startswith("{")
     is_file = isinstance(what, str | os.PathLike) and not written
     if not is_file or more != (None, None):
@@ -232,14 +232,17 @@ def build(
 
 
 def _is_machine(target: object) -> bool:
-    """Whether it names this machine as TVM does: "llvm", "c -keys=cpu", ..."""
+    """True if it names this machine as TVM does: "llvm", "c -keys=cpu", ..."""
     words = target.split() if isinstance(target, str) else []
     options = all(word.startswith("-") for word in words[1:])
     return bool(words) and words[0] in BACKENDS and options
 
 
 def _machine(target: Any) -> Any:
-    """Errors  BuildError for options of TVM's targets, which would do nothing"""
+    """The target for a target string of TVM's.
+
+    Errors  BuildError for options of TVM's targets, which would do nothing
+    """
     if not _is_machine(target):
         return target
     first, *unused = target.split()
@@ -251,13 +254,13 @@ def _machine(target: Any) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A model in integers, to be built as any other; and what that cost."""
+    """A quantised model, to be built like any other, and the report of its loss."""
 
     model: Model
     report: Quantisation
 
     def build(self, out: str | Path | None = None, **options: Any) -> Library:
-        """As Model.build()."""
+        """Does the same as Model.build()."""
         return self.model.build(out, **options)
 
     def __repr__(self) -> str:
@@ -284,7 +287,8 @@ def quantise(
     rounding: str | None = None,
     progress: Progress = silent,
 ) -> Quantised:
-    """Post-training quantisation: int8 weights by channel, int8 activations by tensor.
+    """Quantises a float model after training: int8 weights by channel, int8 activations
+    by tensor.
 
     data        to calibrate with, by input name: arrays [samples, ...], and `labels`,
                 the class of each, if known; the array of an only input; or where they
@@ -329,12 +333,12 @@ def quantise(
 
 
 def _fact(data: object) -> FileFact | None:
-    """Of samples that are in files."""
+    """The name and hash of samples that are in files."""
     return source_of(Path(data)) if isinstance(data, str | os.PathLike) else None
 
 
 def load_module(path: str | Path, fmt: str = "") -> Factory | Package:
-    """A library, or package of libraries, that export_library has written.
+    """Loads a library, or a package of libraries, that export_library has written.
 
     fmt     TVM's word for the file, "so" or "tar"; the bytes say what it is
     Errors  BuildError for other files
@@ -381,7 +385,7 @@ def chain(
     every: int = 0,
     stream: bool = False,
 ) -> Chain:
-    """Features, a net and what follows it as one model: samples in, decisions out.
+    """Joins features, a net and a decision into one model: samples in, decisions out.
 
     features  pybuild.features.log_mel(...), images(...) or a model of samples to a row
     decision  pybuild.features.Decision(...): outputs `heard` and `active`; None: the

@@ -1,4 +1,4 @@
-"""What can go wrong for a user, each with a place, a reason and a hint.
+"""The errors that a user can cause, each with a place, a reason and a hint.
 
 Knows nothing of graphs or files: a place is just text. Names that a converter has fused
 of several are told short, for a message is read; `problems` have them whole.
@@ -18,7 +18,7 @@ _FUSED = re.compile(r"'([^'\s]*;[^'\s]*)'")
 
 
 class Lines(str):
-    """What a compiler says, which stays several lines in a message."""
+    """The output of a compiler, which stays several lines in a message."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ _LONGEST = 256  # characters of a name that others are compared with
 
 
 class BuildError(Exception):
-    """A model, option or file that cannot be built; holds every finding.
+    """A model, option or file that cannot be built; lists every problem found.
 
     rest    of a front end: the Graph of what it found sound, for others to examine
     """
@@ -71,12 +71,13 @@ class BuildError(Exception):
         return error
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What another process raises holds every finding, too; not `rest`."""
+        """Pickles every finding, so that errors can come from another process; not
+        `rest`."""
         fields = {k: v for k, v in self.__dict__.items() if k != "rest"}
         return _again, (type(self), self.problems, fields)
 
     def with_more(self, more: Iterable[Problem]) -> Self:
-        """With what was found elsewhere, each once."""
+        """The error with further findings, each once."""
         self.problems = tuple(dict.fromkeys((*self.problems, *more)))
         self.args = ("\n".join(str(p) for p in self.problems),)
         return self
@@ -97,7 +98,7 @@ class ValuesNeeded(BuildError):
 
 
 class UsageError(BuildError):
-    """What the user wrote is wrong, though no option is named."""
+    """An error in what the user wrote, though no option is named."""
 
     @property
     def exit_code(self) -> int:
@@ -105,7 +106,7 @@ class UsageError(BuildError):
 
 
 class LimitError(BuildError):
-    """A limit the user gave (RAM, flash) is exceeded."""
+    """A limit that the user gave (RAM, flash) is exceeded."""
 
     @property
     def exit_code(self) -> int:
@@ -113,13 +114,16 @@ class LimitError(BuildError):
 
 
 class BuildWarning(UserWarning):
-    """What is done as asked and may not be what was meant. The command line prints it
-    on stderr.
+    """A warning: something was done as asked, but may not be what was meant. The
+    command line prints it on stderr.
     """
 
 
 def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
-    """Errors  BuildError with every name that is not there"""
+    """Checks that all names are known.
+
+    Errors  BuildError with every name that is not there
+    """
     there = tuple(known)
     found = [
         Problem(option, f"there is no '{name}'", fitting(name, there))
@@ -131,7 +135,7 @@ def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
 
 
 def fitting(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that is not known: what is meant perhaps, and what there is.
+    """A hint for an unknown name: the closest known name, and all known ones.
 
     did you mean 'image'? one of image, scores
     """
@@ -147,7 +151,7 @@ def fitting(name: str, known: Iterable[str]) -> str:
 
 
 def close_to(name: str, known: Iterable[str]) -> str:
-    """The name of these that looks most like it; "": none does."""
+    """The known name that looks most like it; "" if none does."""
     from difflib import get_close_matches
 
     if len(name) > _LONGEST:

@@ -34,7 +34,7 @@ _DO_NOT_FIT = (
 
 
 class GraphBuilder:
-    """A graph, one call at a time; each call returns the tensor that it makes.
+    """Makes a graph one call at a time; each call returns the tensor that it makes.
 
     Owner   arrays are copied; build() may be called again after more calls
     Errors  BuildError naming the node
@@ -58,7 +58,7 @@ class GraphBuilder:
         quant: AnyQuant = None,
         lazy: bool = False,
     ) -> Tensor:
-        """A tensor that is given before each run.
+        """Adds an input, which is set before each run.
 
         lazy   it gets no memory until it is bound
         quant  real = scale * (q - zero_point): (scale, zero_point), or a Quant
@@ -71,11 +71,11 @@ class GraphBuilder:
         return made
 
     def constant(self, name: str, value: Any, quant: AnyQuant = None) -> Tensor:
-        """Values that never change; the optimiser may use them."""
+        """Adds values that never change; the optimiser may use them."""
         return self._value(f"{self.name}: constant '{name}'", name, value, quant)
 
     def parameter(self, name: str, value: Any, quant: AnyQuant = None) -> Tensor:
-        """Weights that can be replaced after the build, by this name."""
+        """Adds weights that can be replaced after the build, by this name."""
         made = self._value(f"{self.name}: parameter '{name}'", name, value, quant)
         self._parameters[name] = name
         return made
@@ -91,7 +91,7 @@ class GraphBuilder:
         device: int = 0,
         **attrs: Attr,
     ) -> Tensor:
-        """The output of an operator; None for an input that is left out.
+        """Adds an operator and returns its output; None stands for an omitted input.
 
         shape         of the output, for `reshape` only: else it follows
         dtype, quant  of the output, where they do not follow from the inputs
@@ -128,7 +128,7 @@ class GraphBuilder:
         name: str = "",
         device: int = 0,
     ) -> tuple[Tensor, ...]:
-        """The outputs of a user's function, which only the caller knows.
+        """Adds a call of a user's function and returns its outputs.
 
         outputs  shape and type of each
         """
@@ -136,7 +136,7 @@ class GraphBuilder:
         where = f"{self.name}: node '{name}' (call)"
         if not isinstance(function, Function):
             hint = "make it with pybuild.function(name, ...)"
-            raise BuildError(where, f"{function!r} is no function", hint)
+            raise BuildError(where, f"{function!r} is not a function", hint)
         if function.op:
             hint = f"op('{function.op}', ...)"
             raise BuildError(where, f"{function!r} is an operator", hint)
@@ -167,7 +167,7 @@ class GraphBuilder:
         self._outputs[name] = tensor.name
 
     def build(self) -> Graph:
-        """The graph so far.
+        """Returns the graph so far.
 
         Errors  BuildError without an output
         """
@@ -201,7 +201,7 @@ class GraphBuilder:
     ) -> Tensor:
         """A tensor whose name is free."""
         if not isinstance(name, str) or not name:
-            raise BuildError(where, f"{name!r} is no name")
+            raise BuildError(where, f"{name!r} is not a name")
         if name in self._tensors or name in self._outputs:
             raise BuildError(where, "another tensor has this name")
         dims, kind = _shape(where, shape), _dtype(where, dtype)
@@ -293,7 +293,7 @@ def _shape(where: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
         dims = tuple(int(dim) for dim in shape)
     except (TypeError, ValueError):
-        raise BuildError(where, f"{shape!r} is no shape") from None
+        raise BuildError(where, f"{shape!r} is not a shape") from None
     if min(dims, default=0) < 0:
         raise BuildError(where, f"has shape {list(dims)}")
     return dims
@@ -319,13 +319,13 @@ def _quant(where: str, quant: AnyQuant, shape: Sequence[int]) -> Quant | None:
         return quant_of(quant_facts(plain), dims)
     except (TypeError, ValueError, IndexError) as error:
         hint = "give (scale, zero_point), or a pybuild.ir.graph.Quant"
-        what = f"{quant!r} is no quantisation of it: {error}"
+        what = f"{quant!r} is not a quantisation of it: {error}"
         raise BuildError(where, what, hint) from None
 
 
 def _device(where: str, device: int) -> int:
     if not isinstance(device, (int, np.integer)) or device < 0:
-        raise BuildError(where, f"device {device!r} is no index into the devices")
+        raise BuildError(where, f"device {device!r} is not an index into the devices")
     return int(device)
 
 

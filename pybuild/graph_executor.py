@@ -41,7 +41,7 @@ def create(
     device  one, or several, one of them the CPU: tvm.cpu(0), tvm.device("ext_dev"),
             whose work the CPU does, what does the work of a device
             (pybuild/host/devices.py), or remote.device(0) alone
-    Errors  BuildError; ValueError for something that is no device
+    Errors  BuildError; ValueError for something that is not a device
     """
     devices, _, _ = get_device(libmod, device)
     table = cpu_first(devices)
@@ -53,8 +53,8 @@ def get_device(libmod: Any, device: Devices) -> tuple[list[AnyDevice], int, list
     """The devices, how many of them are remote, and their numbers in a row.
 
     libmod  what they are for: a library, or functions
-    Errors  BuildError for what is no function; ValueError for what is no device, and
-            for devices of different machines
+    Errors  BuildError for what is not a function; ValueError for what is not a device,
+            and for devices of different machines
     """
     if isinstance(libmod, Package):
         raise ValueError(f"{libmod}: there are several models, take one of them")
@@ -87,7 +87,7 @@ def library_for(
     if not isinstance(graph_json_str, str):
         raise TypeError("the graph must be the text of a graph JSON")
     if not graph_json_str.lstrip().startswith("{"):
-        what = f"{graph_json_str[:40]!r} is no graph JSON"
+        what = f"{graph_json_str[:40]!r} is not a graph JSON"
         raise BuildError("graph JSON", what, "give its text, not a path")
     if not isinstance(libmod, Factory):
         return _compiled(graph_json_str, libmod, table)
@@ -100,7 +100,8 @@ def library_for(
 def _compiled(
     graph_json_str: str, functions: AnyFunctions, table: Sequence[AnyDevice]
 ) -> Factory:
-    """Of functions: what kernels pack is a parameter, and has no value yet."""
+    """A factory for graphs of functions: packed weights are parameters, and have no
+    value yet."""
     model = model_of(graph_json_str, functions)
     late = replace(model, graph=with_awaited(on_table(model.graph, table)))
     target = dict.fromkeys(range(len(table)), "host") if len(table) > 1 else "host"
@@ -113,5 +114,5 @@ def _nodes(text: str) -> Any:
         top = json.loads(text)
         return top["nodes"], top["heads"], top["attrs"]["shape"], top["attrs"]["dltype"]
     except (ValueError, KeyError, TypeError) as error:
-        what = f"is no graph JSON ({error})"
+        what = f"is not a graph JSON ({error})"
         raise BuildError("graph JSON", what) from None

@@ -1,4 +1,4 @@
-"""Several models in one image: kernels, constants and, where told, memory are one.
+"""Several models in one image: they share kernels, constants and, on request, memory.
 
 Each model is built as by itself; here they are put together.
 """
@@ -65,7 +65,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True, repr=False)
 class Member(Library):
-    """A model of an image: its figures are those that it has by itself."""
+    """A model of an image; its figures are those that it has alone."""
 
     shared: Code | None = field(default=None, repr=False, compare=False)
 
@@ -80,25 +80,26 @@ class Member(Library):
         return made
 
     def _compiled(self, backend: str) -> Compiled:
-        """With the code that all models of the image have."""
+        """The member's library, compiled with the code that all models of the image
+        share."""
         if self.shared is None:
             return super()._compiled(backend)
         external.must_have_sources(func for func, _ in self.shared.pool.kernels)
         return self.shared.compiled(backend, self.name)
 
     def get_num_inputs(self) -> int:
-        """Those that a user gives."""
+        """The number of inputs that a user sets."""
         return len(self.tables.inputs)
 
     def get_num_outputs(self) -> int:
         return len(self.tables.outputs)
 
     def get_num_params(self) -> int:
-        """Those that a user may replace."""
+        """The number of parameters that a user may replace."""
         return len(self.tables.parameters)
 
     def get_output_names(self) -> tuple[str, ...]:
-        """In the order of their numbers."""
+        """The names of the outputs, in the order of their numbers."""
         return tuple(row.tensor.name for row in self.tables.outputs)
 
 
@@ -123,7 +124,7 @@ class Image(Packaged):
         return f"Image({self.name!r}, {', '.join(self)}, {costs})"
 
     def to_html(self) -> str:
-        """A page of all models: what they share, and a part for each."""
+        """The HTML page of all models: what they share, and a part for each."""
         from pybuild.html.image_data import of_image
         from pybuild.html.page import IMAGE, page
 
@@ -146,14 +147,14 @@ class Image(Packaged):
 
     @functools.cached_property
     def report(self) -> ImageReport:
-        """What the image costs, and each model alone."""
+        """The cost of the image, and of each model alone."""
         reports = tuple(member.report for member in self.members.values())
         made = {**provenance_of(None, self.options), **plain(keywords(self.how))}
         return replace(image_report(self.tables, self.pool, reports), provenance=made)
 
     @property
     def advised(self) -> ImageReport:
-        """The report: what would save RAM is asked of each model alone."""
+        """The report, with the options that would save RAM for each model alone."""
         return self.report
 
     def _banner(self, file: str) -> str:
@@ -174,7 +175,7 @@ class Image(Packaged):
         }
 
     def generated(self) -> dict[str, Content]:
-        """Of the tree what is these models' alone: file name -> content."""
+        """The files of the tree that depend on these models: file name -> content."""
         made = self.in_c()
         for member in self.members.values():
             made |= member.generated()
@@ -194,7 +195,7 @@ class Image(Packaged):
         return program_of_image(self.name, models, self._used()), models
 
     def host(self, backend: str = "llvm") -> dict[str, Net]:
-        """An instance of each model, connected, in memory as the image has it."""
+        """An instance of each model, connected, in memory as in C."""
         nets = {name: member.host(backend) for name, member in self.members.items()}
         turns = [new_turn() for _ in self.tables.exclusive]
         memory = {p.name: aligned(p.together.bytes) for p in self.tables.pieces}
@@ -227,7 +228,7 @@ def build_image(
     force: bool = False,
     **options: Any,
 ) -> Image:
-    """Plans several models and, with `out`, writes one C tree for all there.
+    """Plans several models and, with `out`, writes one C tree for all of them.
 
     models     what pybuild.build takes, by the names that they get; else they are
                named by their files
@@ -247,7 +248,7 @@ def build_image(
     check_options(asked, wrong + more)
     if title in named:
         what = f"'{title}' is a model's name too"
-        raise BuildError("--name", what, "another one for the image")
+        raise BuildError("--name", what, "choose another name for the image")
     check_groups(how.exclusive, named)
     check_names(named.values(), asked)
     graphs = _graphs(named, asked)
@@ -291,7 +292,7 @@ def _graphs(models: Mapping[str, Model], asked: BuildOptions) -> dict[str, Graph
 def _must_not_forget(
     groups: Sequence[Sequence[str]], built: Mapping[str, Library]
 ) -> None:
-    """Errors  BuildError for models in a group that keep state from run to run"""
+    """Checks that no model of an exclusive group has state, or raises BuildError."""
     found = [
         Problem(
             "--exclusive",

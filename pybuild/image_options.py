@@ -1,4 +1,4 @@
-"""What options mean for several models at once, and which they cannot have."""
+"""The options for several models at once, and those that do not apply to them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pybuild.options.table import BuildOptions
 def named_models(
     models: Mapping[str, Buildable] | Sequence[Buildable],
 ) -> dict[str, Model]:
-    """Models by the names that they get.
+    """The models by their names in the image.
 
-    Errors  BuildError for two of one name, or for what is no models
+    Errors  BuildError for two of one name, or for anything but models
     """
     if isinstance(models, Mapping):
         return {chosen_prefix(n, ""): model_of(m) for n, m in models.items()}
@@ -38,7 +38,10 @@ def named_models(
 
 
 def check_options(asked: BuildOptions, found: list[Problem]) -> None:
-    """Errors  BuildError with `found`, and what several models cannot have"""
+    """Checks the options of an image.
+
+    Errors  BuildError with `found`, and what several models cannot have
+    """
     if asked.emit != "c":
         hint = "one model at a time, or --emit c"
         found.append(Problem("--emit", "several models at once are built as C", hint))
@@ -53,7 +56,10 @@ def check_options(asked: BuildOptions, found: list[Problem]) -> None:
 
 
 def check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> None:
-    """Errors  BuildError for an unknown model, or one in two groups"""
+    """Checks the exclusive groups.
+
+    Errors  BuildError for an unknown model, or one in two groups
+    """
     option, seen = "--exclusive", set[str]()
     found: list[Problem] = []
     for group in groups:
@@ -72,7 +78,7 @@ def check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> Non
 
 
 def own_options(model: Model, asked: BuildOptions) -> BuildOptions:
-    """The options of all models as one of them takes them."""
+    """The options of all models, as one of them takes them."""
     graph, params = model.graph, asked.params
     ends = (*graph.inputs, *graph.outputs)
     if isinstance(params, tuple):
@@ -89,7 +95,10 @@ def own_options(model: Model, asked: BuildOptions) -> BuildOptions:
 
 
 def check_names(models: Collection[Model], asked: BuildOptions) -> None:
-    """Errors  BuildError for a name of a tensor that no model has"""
+    """Checks that options name tensors that some model has.
+
+    Errors  BuildError for a name of a tensor that no model has
+    """
     found: list[Problem] = []
     graphs = [model.graph for model in models]
     ends = [name for g in graphs for name in (*g.inputs, *g.outputs)]

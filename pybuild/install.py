@@ -1,5 +1,5 @@
-"""Where crt's sources, headers and host library and the boards lie, what this machine
-calls such a library, and what is compiled on first use.
+"""The places of crt's sources, headers and host library and of the boards; the name of
+such a library on this machine; and compilation on first use.
 
 In an installed wheel they are in pybuild/_data, in a checkout in the repository's
 own folders. Knows no model and no target.
@@ -35,7 +35,7 @@ NATIVE_FLAGS = ("-mcpu=native",) if _IS_ARM else ("-march=native",)
 
 
 def is_checkout() -> bool:
-    """Whether this is a source tree, not an installed wheel."""
+    """True if this is a source tree, not an installed wheel."""
     return not _DATA.is_dir()
 
 
@@ -59,7 +59,7 @@ def crt_sources() -> tuple[Path, ...]:
 
 
 def licence_text() -> str:
-    """Of crt and pybuild: Apache-2.0."""
+    """The licence of crt and pybuild: Apache-2.0."""
     if is_checkout():
         return (_ROOT / "LICENSE").read_text(encoding="utf-8")
     # of a distribution, whose files are UTF-8
@@ -93,14 +93,14 @@ def host_compiler() -> tuple[str, ...]:
 def called(
     command: Sequence[str], folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, and what it said, in whatever encoding."""
+    """Runs a command to its end; the result has its output, in whatever encoding."""
     return subprocess.run(
         command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace"
     )
 
 
 def system() -> str:
-    """Of this Python, as linux-aarch64, macos-arm64 or win-amd64."""
+    """The system of this Python, such as linux-aarch64, macos-arm64 or win-amd64."""
     name = _SYSTEMS.get(sys.platform, sys.platform)
     if sys.platform == "win32":  # the machine may emulate what this Python is made for
         return sysconfig.get_platform()
@@ -109,7 +109,8 @@ def system() -> str:
 
 
 def temporary_folder(place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes with the object; what Windows has in use stays in it."""
+    """A temporary folder that is deleted with the object; files that Windows has in use
+    stay."""
     is_windows = sys.platform == "win32"
     return tempfile.TemporaryDirectory(
         prefix="crt-", dir=place, ignore_cleanup_errors=is_windows
@@ -117,7 +118,7 @@ def temporary_folder(place: Path | None = None) -> tempfile.TemporaryDirectory[s
 
 
 def _kept() -> Path:
-    """Where compiled things are kept: the checkout's build folder, or the user's cache.
+    """The folder for compiled files: the checkout's build folder, or the user's cache.
 
     Errors  OSError for a user without a home
     """

@@ -95,7 +95,7 @@ class Library(Factory, Packaged, Advised):
     def sample_facts(
         self, data: Any, labels: Any = None, progress: Progress = silent
     ) -> SampleFacts | None:
-        """What the page says of samples; None without any."""
+        """The page's facts about samples; None without samples."""
         from pybuild.verify.own_samples import file_and_reference, given_samples
 
         own = given_samples(self, data, labels)
@@ -130,7 +130,7 @@ class Library(Factory, Packaged, Advised):
         return self.plan
 
     def facts(self) -> dict[str, Any]:
-        """Errors  BuildError for a target that no name stands for"""
+        """The facts that an exported library holds; or raises BuildError."""
         by_name(self.options.target)
         options = plain(keywords(self.options))
         del options["params"]  # the graph says which
@@ -143,18 +143,18 @@ class Library(Factory, Packaged, Advised):
 
     @property
     def processor(self) -> Llvm | None:
-        """Of the object; None: there is none, all is C."""
+        """The processor that an object is for; None: the build is C."""
         chosen = self.options
         return processor_of(chosen.target) if chosen.emit == "obj" else None
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Of each device, the CPU's first."""
+        """The target of each device, the CPU's first."""
         return table_of(self.options.target)
 
     @functools.cached_property
     def report(self) -> Report:
-        """What the build costs and what its results are equal to."""
+        """The cost of the build, and the reference that its results equal."""
         made = made_report(
             self.model, self.plan, self.tables, self.rounding, self.options,
             self.kernels, self.image,
@@ -167,7 +167,7 @@ class Library(Factory, Packaged, Advised):
         return replace(made, stack=object_stack(bytes(code), self.processor.arch))
 
     def of_window(self) -> Graph:
-        """The final graph of the same build of the whole window: without --stream."""
+        """The final graph of the same build without --stream, for the whole window."""
         return self.again(stream=(), ram_limit=None).plan.graph
 
     def again(self, **changed: Any) -> Library:
@@ -177,7 +177,7 @@ class Library(Factory, Packaged, Advised):
         return made
 
     def ram_bound(self) -> int:
-        """Bytes of RAM, instance included, that no plan by rows can be below."""
+        """The lower bound of RAM for any plan by rows, instance included."""
         search, pushed = self._search(), self.plan.pushed
         search = fed_search(search, pushed) if pushed else search
         least = least_ram(
@@ -186,17 +186,17 @@ class Library(Factory, Packaged, Advised):
         return least + self.tables.instance_bytes
 
     def ram_curve(self) -> tuple[Point, ...]:
-        """What else it could cost: plans from the smallest to the fastest.
+        """The alternative plans, from the smallest to the fastest.
 
         Errors  BuildError for pushed inputs: they leave no choice
         """
         if self.plan.pushed:
-            what = "is of inputs that are held, not pushed"
+            what = "does not apply to pushed inputs"
             raise BuildError("--ram-curve", what, "leave out --push")
         return tuple(self._point(*one) for one in self._curve)
 
     def ram_point(self) -> Point:
-        """This plan among those of ram_curve()."""
+        """This plan as a point of ram_curve()."""
         arena = self.plan.arena_bytes
         same = [self._point(*one) for one in self._curve if one[0] == arena]
         cost = sum(step.candidate.cost for step in self.plan.steps)
@@ -211,29 +211,30 @@ class Library(Factory, Packaged, Advised):
         return ram_curve(self._search(), placed)
 
     def least_arena(self) -> int | None:
-        """Bytes of the smallest plan by rows; None where there is nothing to choose:
-        rows are pushed, or memory is in several regions."""
+        """The arena of the smallest plan by rows; None if there is no choice: rows are
+        pushed, or memory is in several regions."""
         plan = self.plan
         if plan.pushed or len(plan.regions) != 1:
             return None
         return min(plan.arena_bytes, self._curve[0][0])
 
     def _search(self) -> Search:
-        """What rows leave to choose from, of inputs that are held."""
+        """The search space by rows, for inputs that are held whole."""
         kernels = offers(self.plan.graph, self.targets, self.options.optimise)
         return search_of(self.plan, kernels, self.options.input)
 
     def sources(self) -> dict[str, str]:
-        """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""
+        """The text of NAME.h, NAME.c, weights, parameters and users' functions, by
+        name."""
         return whole(self.in_c())
 
     @property
     def _elsewhere(self) -> Constant | None:
-        """The parameters' image, where it is one of several models."""
+        """The parameter image, if the model shares it with others."""
         return None
 
     def in_c(self) -> dict[str, Content]:
-        """As sources(), weights not yet printed."""
+        """The same as sources(), with weights not yet printed."""
         from pybuild.emit.c.files import c_files
 
         image = self.image() if self.tables.parameters else None
@@ -258,7 +259,7 @@ class Library(Factory, Packaged, Advised):
         return self.compiled() if self.processor else self.in_c()
 
     def retargeted(self, target: str) -> Library:
-        """Errors  BuildError for a build for several devices"""
+        """The same build for another target; or raises BuildError."""
         if isinstance(self.options.target, Mapping):
             what = "was built for several devices"
             raise BuildError(self.name, what, "build it for one processor")
@@ -276,7 +277,7 @@ class Library(Factory, Packaged, Advised):
         return program_of_model(self.tables), (self.tables,)
 
     def generated(self) -> dict[str, Content]:
-        """Of the tree what is this model's alone: file name -> content."""
+        """The files of the tree that depend on this model: file name -> content."""
         from pybuild.ecosystems.tvm import other_names
         from pybuild.emit.c.selftest import selftest_file
 
@@ -286,7 +287,8 @@ class Library(Factory, Packaged, Advised):
         return {**self.shipped(), file: test, **numbers, **other_names(self)}
 
     def _example(self) -> Mapping[str, Array]:
-        """Inputs and their outputs: by numpy, or by these kernels where it cannot."""
+        """Example inputs and their outputs: by numpy, or by these kernels if numpy
+        cannot."""
         from pybuild.host.lazy_buffers import lend
         from pybuild.ops.base.function import has_reference
         from pybuild.ops.interpret import interpret
@@ -381,7 +383,7 @@ class Library(Factory, Packaged, Advised):
 
 
 def with_image(tables: Tables, image: bytes) -> Tables:
-    """The tables, knowing what their parameters take."""
+    """The tables with the sizes of their parameters."""
     entries = read_image(image, tables.name).entries
     sizes = [-(-e.bytes // 16) * 16 for e in entries if e.codec]
     return replace(tables, image_bytes=len(image), unpacked_bytes=sum(sizes))

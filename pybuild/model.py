@@ -1,4 +1,4 @@
-"""The way through: a model file, passes, kernels, plan, tables, C or machine code."""
+"""The compiler: a model file, passes, kernels, plan, tables, C or machine code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from pybuild.targets.target import Target
 
 @dataclass(frozen=True, repr=False)
 class Model:
-    """A model as its file gives it; build() makes everything else.
+    """A model as in its file; build() does everything else.
 
     rounding  the default rule of its format
     digest    SHA-256 of the file
@@ -110,7 +110,7 @@ class Model:
         return self._lowered[key]
 
     def after_each_pass(self, asked: BuildOptions) -> list[tuple[str, Graph]]:
-        """The graph as the file gives it, and as each pass leaves it, by its name."""
+        """The graph of the file, and the graph after each pass, by the pass's name."""
         model = self.with_parameters(asked.params)
         found = [("as the file gives it", model.graph)]
 
@@ -142,8 +142,8 @@ class Model:
         return self.with_graph(graph)
 
     def with_weights(self, weights: bytes | Mapping[str, Array] | None) -> Model:
-        """The model with other values of constants, by their names; of a parameter
-        file's bytes, those that the model has.
+        """The model with other values of constants, by their names; from the bytes of a
+        parameter file, those that the model has.
 
         Errors  BuildError for unknown names, other shapes or types, or a file with none
         """
@@ -166,8 +166,8 @@ class Model:
         return replace(made, digest=digest, recipe=recipe)
 
     def with_state(self, pairs: Mapping[str, str]) -> Model:
-        """The model whose inputs are what outputs were: {input: output}, see
-        passes/state.py; {"auto": "auto"}: those that are obvious.
+        """The model with state: {input: output} feeds each output to the input in the
+        next run, see passes/state.py; {"auto": "auto"} finds the obvious pairs.
         """
         if not pairs:
             return self
@@ -181,7 +181,8 @@ class Model:
         return [*self._own_problems(), *self.option_problems(**options)]
 
     def option_problems(self, **options: Any) -> list[Problem]:
-        """Of these, what is wrong with the options: without looking for kernels."""
+        """The problems of these options that can be found without looking for
+        kernels."""
         return self._wrong(*told(BuildOptions, options))
 
     def _own_problems(self) -> list[Problem]:
@@ -194,7 +195,7 @@ class Model:
         return []
 
     def _wrong(self, asked: BuildOptions, found: list[Problem]) -> list[Problem]:
-        """`found`, targets that do not go together, and names of no tensor."""
+        """`found`, targets that cannot be combined, and unknown tensor names."""
         graph = self.graph
         ends = (*graph.inputs, *graph.outputs)
         known = all(problem.where != "--target" for problem in found)
@@ -212,7 +213,8 @@ class Model:
         )
 
     def build_seconds(self, target: Targets = "generic") -> float:
-        """How long build() for these targets will take on this machine, about."""
+        """The estimated seconds that build() for these targets will take on this
+        machine."""
         return build_seconds(self.graph, target)
 
     def build(
@@ -319,8 +321,8 @@ class Model:
 
 
 def _written(graph: Graph, asked: BuildOptions) -> list[Graph]:
-    """The graph, and where an image comes with channels first the one that reads it
-    row by row."""
+    """The graph, and for an image with channels first also the graph that reads it row
+    by row."""
     planes = by_planes(graph) if asked.plan == "rows" and not asked.push else None
     return [graph] if planes is None else [graph, planes]
 
@@ -328,7 +330,7 @@ def _written(graph: Graph, asked: BuildOptions) -> list[Graph]:
 def _kernels(
     graph: Graph, table: Sequence[Target], optimise: str, rows: bool
 ) -> tuple[Graph, dict[str, list[Candidate]], Options]:
-    """What the plan may take for each layer, and what there was.
+    """The kernels that the plan may use for each layer, and all that there were.
 
     rows  layers hand over rows: it depends on memory which kernels fit; else sums are
           the ends of layers, where that is worth more, on a core that is known: on this
@@ -357,12 +359,14 @@ def _kernels(
 
 
 def _ends(graph: Graph, names: Collection[str] | None) -> list[str]:
-    """Inputs and outputs by the file's names, which users may have given short."""
+    """The file's names of inputs and outputs, for names that users may have
+    shortened."""
     return graph.meant(names or (), (*graph.inputs, *graph.outputs))
 
 
 def _own(plan: Plan, optimise: str) -> Plan:
-    """With kernels that are this plan's alone; parts of kernels, too, for speed."""
+    """The plan with kernels that no other plan shares; for speed, parts of kernels,
+    too."""
     candidates = (step.candidate for step in plan.steps)
     made = with_constant_args(candidates, share_parts=optimise != "speed")
     steps = zip(plan.steps, made, strict=True)
@@ -380,7 +384,8 @@ def _said(asked: Iterable[Callable[[], object]]) -> list[Problem]:
 
 
 def problems_in(rest: object) -> list[Problem]:
-    """What later phases find in the part of a model that its front end calls sound."""
+    """The problems that later phases find in the part of a model that its front end
+    accepts."""
     if not isinstance(rest, Graph):
         return []
     try:

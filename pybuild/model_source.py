@@ -1,5 +1,5 @@
-"""What a user hands over as a model: a path, bytes, text, a message of onnx, a program
-of torch.export; all of them as bytes with a name.
+"""The forms of a model that a user can pass: a path, bytes, text, a message of onnx, a
+program of torch.export; each becomes bytes with a name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class Given:
 
 
 def given(what: Source) -> Given:
-    """Errors  BuildError for what cannot be read, or is of another format"""
+    """The model that the user passed, as bytes with a name.
+
+    Errors  BuildError for what cannot be read, or is of another format
+    """
     if isinstance(what, bytes | bytearray | memoryview):
         data = bytes(what)
         kind = format_of(data, "model")
@@ -103,5 +106,5 @@ def _no_model(what: Any) -> BuildError:
     for base in kind.__mro__:
         hint = _EXPORTS.get(base.__module__.partition(".")[0], hint)
     if what is None:
-        return BuildError("", "None is no model", hint)
-    return BuildError(f"{kind.__module__}.{kind.__qualname__}", "is no model", hint)
+        return BuildError("", "None is not a model", hint)
+    return BuildError(f"{kind.__module__}.{kind.__qualname__}", "is not a model", hint)

@@ -1,4 +1,4 @@
-"""How far long work has come, for whoever shows it: progress(1, 3), progress(2, 3)."""
+"""Progress of long work, for callers that show it: progress(1, 3), progress(2, 3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def silent(done: int, of: int) -> None:
 
 
 class Steps:
-    """Work of so many steps; each call says that one more is done."""
+    """Counts steps of work; each call says that one more is done."""
 
     def __init__(self, progress: Progress, of: int) -> None:
         self._progress, self._of, self._done = progress, of, 0

@@ -1,4 +1,4 @@
-"""A tree made again from what its report.json says of itself."""
+"""Builds a tree again from its report.json."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Find = Callable[[Mapping[str, str]], Path]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Files of a tree whose bytes are others when it is made again.
+    """The files of a tree whose bytes differ when it is built again.
 
     by_hand  of these, the ones that somebody has changed
     missing  of these, the ones that are not there
@@ -61,12 +61,12 @@ class Comparison:
 
 
 def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
-    """Makes the tree of a folder in memory.
+    """Builds the tree of a folder again in memory.
 
     files   models and samples that lie elsewhere than in the current folder, where its
             crt.toml says, in the tree, or beside it; under any name
-    Errors  BuildError for a folder that is no tree; for every file that is not found,
-            or is another one; for one of `files` that the tree was not made of
+    Errors  BuildError for a folder that is not a tree; for every file that is missing
+            or has other bytes; for one of `files` that the tree was not made of
     """
     facts = facts_of(folder)
     with tempfile.TemporaryDirectory(prefix="crt-") as place:
@@ -97,7 +97,7 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
 
 
 def _files(made: Library | Image, facts: Mapping[str, Any]) -> dict[str, Content]:
-    """Of a tree, or of a model's package if the folder is one."""
+    """The files of a tree, or of a model's package if the folder is one."""
     if "package" not in facts:
         return made.files()
     asked = read_options(PackageOptions, facts["package"])
@@ -105,7 +105,7 @@ def _files(made: Library | Image, facts: Mapping[str, Any]) -> dict[str, Content
 
 
 class _Search:
-    """Files by their SHA-256 and name; what is not found is told at the end.
+    """Finds files by their SHA-256 and name; missing ones are reported at the end.
 
     A tree says its files' names: in `own` are copies of the ones that have others.
     """
@@ -124,7 +124,7 @@ class _Search:
         self.wanted: list[str] = []
 
     def find(self, source: Mapping[str, str] | None, what: str) -> Path | None:
-        """The file of these bytes, else one of this name."""
+        """The file with these bytes, or else one with this name."""
         if source is None:
             why = f"{what} was handed over in memory, so nothing says what it was"
             self.problems.append(Problem(what, why, "build it again from Python"))
@@ -156,7 +156,7 @@ class _Search:
 
     def must_be(self, path: Path, source: Mapping[str, str], digest: str) -> None:
         if digest != source["sha256"]:
-            what = f"is another file than the tree was made of (sha256 {digest[:16]}, "
+            what = f"is not the file that the tree was made of (sha256 {digest[:16]}, "
             what += f"not {source['sha256'][:16]})"
             hint = f"--from FILE names the right one; crt build makes a tree of {path}"
             self.problems.append(Problem(str(path), what, hint))
@@ -181,7 +181,7 @@ def _of_project(name: str) -> list[Path]:
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """How a tree says that it was made, checked.
+    """The checked facts of how a tree was built.
 
     Errors  BuildError
     """

@@ -60,7 +60,7 @@ class _Constructor:
 
 
 class _Factory:
-    """What a signature shows of a default that is made anew for each instance."""
+    """The text in a signature for a default that is made anew for each instance."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -175,7 +175,7 @@ def renamed(**names: str) -> Callable[[type[T]], type[T]]:
 
 
 def old_names(cls: type) -> Mapping[str, str]:
-    """Of a dataclass: old name to today's."""
+    """The old field names of a dataclass, each with the name of today."""
     names: Mapping[str, str] = getattr(cls, _NAMES, {})
     return names
 

@@ -1,4 +1,4 @@
-"""Options with which a build would take less RAM. Each is planned: nothing is guessed.
+"""Finds options that would reduce RAM. Each is planned: nothing is guessed.
 
 Asked of a build that is there; knows options and plans, no kernels.
 """
@@ -37,7 +37,7 @@ _ALIKE = {"balanced", "ram"}
 
 
 class Build(Protocol):
-    """A planned model, as far as it is asked here."""
+    """The part of a planned model that is needed here."""
 
     @property
     def name(self) -> str: ...
@@ -61,23 +61,23 @@ class Build(Protocol):
 
 
 class Advised:
-    """What a Library says of builds with more options."""
+    """The part of a Library that advises further options."""
 
     @property
     def kernels(self: Build) -> Options:
-        """What could compute each layer."""
+        """The kernels that could compute each layer."""
         return self.planner.prices if self.planner else {}
 
     @functools.cached_property
     def advised(self: Build) -> Report:
-        """The report, with what would save RAM; that is planned, which takes a share
-        of the time that the build took."""
+        """The report with the options that would save RAM; they are planned, which
+        takes a part of the time of the build."""
         return replace(self.report, savings=find_savings(self))
 
 
 def find_savings(build: Build) -> tuple[Saving, ...]:
-    """What would save a twentieth of the arena or more, few instructions first; of
-    more than 4 MB of constants nothing."""
+    """The options that would save a twentieth of the arena or more, few instructions
+    first; nothing for more than 4 MB of constants."""
     plan = build.plan
     if len(plan.regions) != 1 or plan.graph.is_placed or plan.graph.storage:
         return ()
@@ -97,7 +97,7 @@ def find_savings(build: Build) -> tuple[Saving, ...]:
 
 
 class _Tries:
-    """Plans with some options changed; a graph's kernels are found once."""
+    """Plans with some options changed; kernels of a graph are made once."""
 
     def __init__(self, build: Build) -> None:
         self.build = build
@@ -141,7 +141,7 @@ def _best_within(found: list[Saving], options: tuple[str, ...]) -> int | float:
 
 
 def that_fit(build: Build, room: int) -> tuple[str, ...]:
-    """What there is to try that needs at most so many bytes, the cheapest first."""
+    """The options to try that need at most so many bytes, the cheapest first."""
     tries, found = _Tries(build), list[tuple[int, str]]()
     for options, changed in changes(build):
         if "lazy" in changed:
@@ -156,8 +156,8 @@ def that_fit(build: Build, room: int) -> tuple[str, ...]:
 
 
 def changes(build: Build) -> Iterator[Change]:
-    """What there is to try: options that are not in use and that could gain, for what
-    is alive at the peak; few of them first."""
+    """The changes to try: unused options that could help the tensors alive at the peak;
+    few of them first."""
     plan, chosen = build.plan, build.options
     made = build.model.quantisation
     if made is not None and made.boundary != "int8":
@@ -181,7 +181,7 @@ def _in_memory(plan: Plan) -> tuple[str, ...]:
 
 
 def _is_large(plan: Plan, name: str) -> bool:
-    """Whether the arena could be smaller without it, if all else stayed."""
+    """True if the arena could be smaller without it, if all else stayed."""
     return plan.graph.tensor(name).bytes >= (1 - _WORTH) * plan.arena_bytes
 
 
@@ -231,7 +231,7 @@ def _turned(
 
 
 def _is_first(graph: Graph, name: str) -> bool:
-    """Whether its channels are first, and copied to be last."""
+    """True if its channels are first, and copied to be last."""
     rank = len(graph.tensor(name).shape)
     return rank >= LEAST_RANK and layout_of(graph, name) == "nchw"
 

@@ -115,7 +115,7 @@ def _named(files: Iterable[Path]) -> list[str]:
 
 
 def _distances(wanted: set[Path]) -> dict[Path, int]:
-    """The least number of imports from a file to one that is wanted. What is no Python
+    """The least number of imports from a file to one that is wanted. What is not Python
     is imported by those that have its name in a string."""
     importers = _importers(wanted)
     found = dict.fromkeys(wanted, 0)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 # languages, and how each is run; a block without one is a picture or a result
 RUN = ("sh", "console", "python", "c", "toml", "cmake", "ini")
-# of these only files: what reads them is no command
+# of these only files: what reads them is not a command
 FILES = ("cmake", "ini")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # comments right before a block: why it is left to a reader; the test that runs it and
@@ -27,7 +27,7 @@ class Snippet:
     """One block.
 
     page      as README.md; section: the last heading of the second level before it
-    language  "" for what is no code
+    language  "" for what is not code
     marks     what comments before it say: ("with", "x = 1")
     """
 

@@ -140,35 +140,35 @@ MISTAKES: list[tuple[Make, str]] = [
      "float32, not int8"),
     (lambda b, x: b.op("tanh", x, dtype="half"), "node 'tanh' (tanh): the type 'half' "
      f"is not supported. Hint: one of {TYPES}"),
-    (lambda b, x: b.op("tanh", x, device=-1), "node 'tanh' (tanh): device -1 is no "
+    (lambda b, x: b.op("tanh", x, device=-1), "node 'tanh' (tanh): device -1 is not an "
      "index into the devices"),
     (lambda b, x: b.op("tanh", x, name="x"), "node 'x': another tensor has this name"),
     (lambda b, x: b.op("quantize", x), "node 'quantize' (quantize): 'quantize' is int8."
      " Hint: quantise to int8, uint8 or int16, with a scale"),
     (lambda b, x: b.op("quantize", x, quant=Quant((1.0, 2.0), (0, 0), 1)),
-     "node 'quantize' (quantize): Quant(scale=(1.0, 2.0), zero_point=(0, 0), axis=1) is"
-     " no quantisation of it: 2 scales and 2 zero points for shape [1, 4], axis 1. "
-     "Hint: give (scale, zero_point), or a pybuild.ir.graph.Quant"),
+     "node 'quantize' (quantize): Quant(scale=(1.0, 2.0), zero_point=(0, 0), axis=1) "
+     "is not a quantisation of it: 2 scales and 2 zero points for shape [1, 4], axis 1."
+     " Hint: give (scale, zero_point), or a pybuild.ir.graph.Quant"),
     (lambda b, x: b.op("mean", x, axes=5, keepdims=True), "node 'mean' (mean): 'axes' "
      "is 5, it must be a list of integers"),
     (lambda b, x: b.call(ADD, x, outputs=[]), "node 'f' (call): function f is an "
      "operator. Hint: op('add', ...)"),
     (lambda b, x: b.call(LOOP, x, outputs=[]), "node 'f' (call): has no outputs"),
-    (lambda b, x: b.call("f", x, outputs=[]), "node '' (call): 'f' is no function. "
+    (lambda b, x: b.call("f", x, outputs=[]), "node '' (call): 'f' is not a function. "
      "Hint: make it with pybuild.function(name, ...)"),
     (lambda b, x: b.call(LOOP, outputs=[([1], "int8"), ([1], "int2")]), "node 'f' "
      f"(call): the type 'int2' is not supported. Hint: one of {TYPES}"),
     (lambda b, x: b.input("x", [1]), "input 'x': another tensor has this name"),
-    (lambda b, x: b.input("", [1]), "input '': '' is no name"),
+    (lambda b, x: b.input("", [1]), "input '': '' is not a name"),
     (lambda b, x: b.input("y", [-1]), "input 'y': has shape [-1]"),
-    (lambda b, x: b.input("y", 3), "input 'y': 3 is no shape"),
+    (lambda b, x: b.input("y", 3), "input 'y': 3 is not a shape"),
     (lambda b, x: b.input("y", [1], "int8", quant=(-1, 1)), "input 'y': Quant(scale="
-     "(-1,), zero_point=(1,), axis=None) is no quantisation of it: its scale is not a "
-     "list of positive numbers. "
+     "(-1,), zero_point=(1,), axis=None) is not a quantisation of it: its scale is not "
+     "a list of positive numbers. "
      "Hint: give (scale, zero_point), or a pybuild.ir.graph.Quant"),
-    (lambda b, x: b.input("y", [1], "int8", quant=3), "input 'y': 3 is no quantisation "
-     "of it: 'int' object is not subscriptable. Hint: give (scale, zero_point), or a "
-     "pybuild.ir.graph.Quant"),
+    (lambda b, x: b.input("y", [1], "int8", quant=3), "input 'y': 3 is not a "
+     "quantisation of it: 'int' object is not subscriptable. Hint: give (scale, "
+     "zero_point), or a pybuild.ir.graph.Quant"),
     (lambda b, x: b.parameter("w", [0.5j]), "parameter 'w': the type 'complex128' is "
      f"not supported. Hint: one of {TYPES}"),
     (lambda b, x: b.constant("x", np.zeros(1, F)), "constant 'x': another tensor has "

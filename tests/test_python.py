@@ -96,18 +96,18 @@ Module.__module__ = "torch.nn.modules.module"
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (io.BytesIO(b"x"), "_io.BytesIO: is no model. Hint: its path, or the bytes: "
+        (io.BytesIO(b"x"), "_io.BytesIO: is not a model. Hint: its path, or the bytes: "
          "load(file.read())"),
-        (None, "None is no model. Hint: a path, bytes, an onnx.ModelProto or the text "
-         "of a graph JSON"),
-        (12, "builtins.int: is no model. Hint: a path, bytes, an onnx.ModelProto or "
+        (None, "None is not a model. Hint: a path, bytes, an onnx.ModelProto or the "
+         "text of a graph JSON"),
+        (12, "builtins.int: is not a model. Hint: a path, bytes, an onnx.ModelProto or "
          "the text of a graph JSON"),
-        (Module(), "torch.nn.modules.module.Module: is no model. Hint: "
+        (Module(), "torch.nn.modules.module.Module: is not a model. Hint: "
          "pybuild.load(torch.export.export(model.eval(), (example_input,)))"),
         (b"", "model: is empty. Hint: export or download it again"),
-        (b"\1" * 100_000, "model: is no model that is read. Hint: give .tflite, .onnx, "
-         ".pt2 or graph .json"),
-        ("a\0b", r"'a\x00b': cannot be read (is no path)"),
+        (b"\1" * 100_000, "model: is not in a supported model format. Hint: "
+         "give .tflite, .onnx, .pt2 or graph .json"),
+        ("a\0b", r"'a\x00b': cannot be read (is not a path)"),
     ],
 )  # fmt: skip
 def test_what_is_no_model_is_said_shortly(what: object, message: str) -> None:
@@ -148,7 +148,9 @@ def test_lists_take_the_type_of_the_input(net: Net) -> None:
 def test_a_list_that_does_not_fit_says_so(net: Net, bad: object) -> None:
     values: list[object] = np.zeros((1, 8, 8, 1), int).tolist()
     values[0][0][0][0] = bad  # type: ignore[index]
-    said = "is no array of numbers" if bad in ("a", None) else f"is int8, {bad} is not"
+    said = (
+        "is not an array of numbers" if bad in ("a", None) else f"is int8, {bad} is not"
+    )
     with pytest.raises(ValueError, match=f"'image'.*{said.replace('+', '.')}"):
         net.run(image=values)
 
@@ -209,7 +211,7 @@ def test_floats_pass_through(library: Library) -> None:
 def test_what_cannot_be_quantised_is_said(net: Net) -> None:
     with pytest.raises(ValueError, match=r"'image' is \[1, 8, 8, 1\], not \[8, 8\]"):
         net.quantise(np.zeros((8, 8)))
-    with pytest.raises(ValueError, match="'image' holds what is no number"):
+    with pytest.raises(ValueError, match="'image' holds a value that is not a number"):
         net.quantise(np.full((1, 8, 8, 1), np.nan))
     with pytest.raises(KeyError, match="input 'picture' is not known"):
         net.quantise(picture=np.zeros((1, 8, 8, 1)))

@@ -156,7 +156,7 @@ def test_another_model_or_none(here: Path, capsys: Capture) -> None:
     np.savez("a/b/digits_calibration.npz", image=np.zeros((2, 1, 8, 8), np.float32))
     shutil.copy("far/digits_f32.onnx", "a/b")
     assert main(["rebuild", "a/b/out"]) == 2
-    assert "is another file than the tree was made of" in capsys.readouterr().err
+    assert "is not the file that the tree was made of" in capsys.readouterr().err
     shutil.copy("digits_int8.tflite", "a/b/digits_f32.onnx")
     assert main(["rebuild", "a/b/out"]) == 2
     (here / "a" / "b" / "digits_f32.onnx").unlink()

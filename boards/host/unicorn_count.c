@@ -43,7 +43,7 @@ static uint64_t instructions(const struct unicorn_count *u, uint64_t address,
     return n;
 }
 
-/* What is left of an inference before is no part of this one. */
+/* What is left of an inference before is not part of this one. */
 static void forget(struct unicorn_count *u)
 {
     uint64_t i;

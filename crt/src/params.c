@@ -55,7 +55,7 @@ static void read_entry(const uint8_t *image, uint32_t index,
     param->content = get64(entry + 32);
 }
 
-/* Bytes of one element of an enum crt_dtype; 0 for what is no type. */
+/* Bytes of one element of an enum crt_dtype; 0 for what is not a type. */
 static uint32_t element_bytes(uint32_t dtype)
 {
     static const uint8_t sizes[] = {0, 1, 1, 1, 2, 4, 8, 4, 2, 4, 8, 8, 2, 2};

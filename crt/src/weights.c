@@ -280,7 +280,7 @@ static int is_other(uint64_t want, uint64_t have)
 }
 
 /* The donor's index of a parameter of g's, checked. CRT_ERR_NAME from `what`
- * is no error: it is not asked for, and `there` is left. */
+ * is not an error: it is not asked for, and `there` is left. */
 static int check_named(const struct crt_graph *g, uint32_t index,
                        const struct crt_graph *donor,
                        const struct crt_params *what, uint32_t *there)

@@ -110,6 +110,6 @@ def _tagged(text: bytes, tag: str) -> bytes:
 
 
 def _line(path: str, data: bytes) -> str:
-    """As RECORD has it."""
+    """The line of a file in RECORD."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode()
     return f"{path},sha256={digest.rstrip('=')},{len(data)}"

@@ -44,7 +44,7 @@ def library(crt: Path, target: str, name: str) -> bytes:
 
 
 def libraries(crt: Path) -> dict[str, bytes]:
-    """Of every system, by its place: linux-aarch64/libcrt.so, ..."""
+    """The library of each system, by its path: linux-aarch64/libcrt.so, ..."""
     with ThreadPoolExecutor() as pool:
         made = pool.map(lambda known: library(crt, *known), SYSTEMS.values())
         places = [f"{system}/{name}" for system, (_, name) in SYSTEMS.items()]

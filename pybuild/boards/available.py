@@ -1,4 +1,5 @@
-"""What this machine has to build for each board and to run it, and what it lacks.
+"""The tools on this machine to build for each board and to run it, and those that are
+missing.
 
 Whether QEMU counts is found by starting it.
 """
@@ -17,7 +18,7 @@ from pybuild.targets.toolchain import NAMES, find_toolchain, missing_compilers
 
 
 def board_facts(name: str | None = None) -> list[dict[str, Any]]:
-    """One board, or all that come with pybuild."""
+    """The facts of one board, or of all that come with pybuild."""
     names = board_names() if name is None else (name,)
     return [_facts(load_board(one)) for one in names]
 
@@ -32,7 +33,7 @@ def _facts(board: Board) -> dict[str, Any]:
     if not tools:
         missing.append(f"a compiler: {missing_compilers(arch)}")
     if kind == "facts only":
-        missing.append("a simulator: pybuild drives none of this core")
+        missing.append("a simulator: none is supported for this core")
     elif not machines:
         hints = [missing_simulator(s, board) for s in ("qemu", "unicorn")]
         missing.append(f"a simulator: {' or '.join(filter(None, hints))}")

@@ -1,4 +1,4 @@
-"""What one inference costs on a board: instructions by layer, RAM, stack, flash.
+"""The cost of one inference on a board: instructions by layer, RAM, stack, flash.
 
 Everything is counted or read off the program; nothing is estimated but the bound.
 """
@@ -95,7 +95,7 @@ class Sections:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """What no input takes more instructions than.
+    """The instructions that no input can exceed.
 
     instructions  of an inference; None where something of it is open
     kernels       of each function of the model: those counted, and at most
@@ -159,7 +159,8 @@ class BoardBench:
 
 
 def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBench:
-    """One inference on a seeded input, whose rows are pushed where they are.
+    """Runs one inference on a seeded input and counts it; rows of pushed inputs are
+    pushed.
 
     Errors  BuildError; LimitError where the program does not fit the board
     """
@@ -167,7 +168,7 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
 
 
 def bench_program(device: Device, program: Program, seed: int = 0) -> BoardBench:
-    """As bench_on_board, with a program that is made."""
+    """Does the same as bench_on_board, with a program that is already built."""
     library, firmware = program.library, program.firmware
     counts, files = counted(device, program, seed)
     stacks = np.frombuffer(files["crt.stack"], "<u4").tolist()
@@ -191,7 +192,8 @@ def bench_program(device: Device, program: Program, seed: int = 0) -> BoardBench
 def counted(
     device: Device, program: Program, seed: int
 ) -> tuple[Counts, Mapping[str, bytes]]:
-    """What one inference on a seeded input takes, and the files that the program wrote.
+    """The counts of one inference on a seeded input, and the files that the program
+    wrote.
 
     Errors  BuildError where the simulator counts nothing
     """
@@ -202,7 +204,7 @@ def counted(
     counting = count_plan(firmware, len(plan.steps), bool(plan.pushed))
     outcome = must_succeed(device.simulator.run(firmware, given, counting), firmware)
     if outcome.counts is None or outcome.counts.total == 0:
-        raise BuildError(device.simulator.name, "counted nothing")
+        raise BuildError(device.simulator.name, "counted no instructions")
     return outcome.counts, outcome.files
 
 
@@ -221,7 +223,7 @@ def _worst(library: Library, firmware: Firmware, counts: Counts) -> WorstCase | 
 
 
 def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
-    """Of steps; copies of pushed rows are the runtime's."""
+    """The cost of each step; copies of pushed rows count as the runtime's."""
     graph = library.plan.graph
     costs = []
     runtime, timed = counts.runtime, counts.cycles is not None

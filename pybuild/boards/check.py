@@ -1,5 +1,6 @@
-"""The same inputs on a board and on this machine: integers must be the same bits. And
-this machine beside the reference, so that both are not wrong alike.
+"""Compares a board with this machine on the same inputs: integers must have the same
+bits. Also compares this machine with the reference, so that both cannot be wrong in the
+same way.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def _wide(library: Library, seed: int) -> list[Wide]:
 
 
 def beside_reference(result: CheckResult, here: CheckResult) -> CheckResult:
-    """What a board was compared with, this machine, beside the reference of `here`."""
+    """The comparison of a board with this machine, beside the reference of `here`."""
     return replace(
         result,
         reference=f"this machine, and that against {here.reference}",
@@ -119,7 +120,7 @@ def against_host(
     first_bad: Callable[[Inputs], str | None] = lambda inputs: None,
     wide: int = 0,
 ) -> CheckResult:
-    """What was found on a board, of this name, beside what this machine makes of it.
+    """The comparison of a board's results with those of this machine.
 
     wide       how many of the last samples are wide: they have ranges of their own
     first_bad  the layer in which an input becomes something else
@@ -152,7 +153,7 @@ def against_host(
 def on_host(
     library: Library, given: Sequence[Inputs], per_layer: bool
 ) -> list[dict[str, Array]]:
-    """What this machine's back end llvm makes of inputs."""
+    """The outputs of back end llvm on this machine."""
     net = lend(library.host("llvm"))
     try:
         found = []

@@ -43,7 +43,7 @@ class Device:
     note: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """What every result says of where it was found."""
+        """The facts about the device that every result includes."""
         tools = {"name": self.toolchain.name, "version": self.toolchain.version}
         return {
             "board": self.board.name,
@@ -107,7 +107,7 @@ def choose_simulator(
         what = f"one core, this program of {board.name} uses two" if both else what
         raise BuildError("--simulator", f"Unicorn has {what}", "--simulator qemu")
     if simulation(board) == "facts only":
-        what = f"{board.name} is not simulated: pybuild drives no simulator of its "
+        what = f"{board.name} is not simulated: no simulator is supported for its "
         what += board.core.name
         raise BuildError("--on", what, "build for it with --target, or use --port")
     kinds = [s for s in SIMULATORS if wanted in ("auto", s)]
@@ -121,7 +121,7 @@ def choose_simulator(
 
 
 def missing_simulator(name: str, board: Board, both: bool = False) -> str:
-    """What to install for it; "" where nothing helps."""
+    """What to install for a simulator; "" if nothing helps."""
     if name == "qemu":
         return qemu_package(board)
     there = board.core.unicorn and not both
@@ -138,7 +138,7 @@ def run_samples(
 def run_program(
     device: Device, program: Program, inputs: Sequence[Mapping[str, Array]]
 ) -> list[dict[str, Array]]:
-    """As run_samples, with a program that is made."""
+    """Does the same as run_samples, with a program that is already built."""
     plan, firmware = program.library.plan, program.firmware
     data = pack_inputs(plan, inputs)
     outcome = device.simulator.run(firmware, {"crt.in": data})
@@ -147,7 +147,7 @@ def run_program(
 
 
 def pack_inputs(plan: Plan, inputs: Sequence[Mapping[str, Array]]) -> bytes:
-    """What runner.c reads."""
+    """The bytes that runner.c reads."""
     order = plan.graph.inputs
     return b"".join(
         np.ascontiguousarray(given[name]).tobytes()
@@ -172,7 +172,7 @@ def _outputs(plan: Plan, data: bytes, count: int) -> list[dict[str, Array]]:
 def run_recorded(
     device: Device, library: Library, inputs: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Every tensor that a step of the plan writes, taken as its rows are written."""
+    """Every tensor that a step of the plan writes, recorded as its rows are written."""
     program = program_of(device, library, record=True)
     plan, firmware = program.library.plan, program.firmware
     given = {"crt.in": pack_inputs(plan, [inputs])}

@@ -31,7 +31,8 @@ class Executed:
 
 
 def executed(device: Device, library: Library, seed: int = 0) -> Executed:
-    """One inference of a library of `emit="obj"`, on a seeded input.
+    """How often each instruction is executed in one inference of an `emit="obj"`
+    library, on a seeded input.
 
     Errors  BuildError where the simulator does not say what ran; LimitError where
             the program does not fit the board

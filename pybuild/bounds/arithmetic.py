@@ -61,7 +61,7 @@ def fitting(value: Linear, dtype: DType, facts: Facts) -> Value:
 
 
 def one_of(a: Value, b: Value, where_a: Facts, where_b: Facts) -> Value:
-    """One or the other, each as it is known at its place."""
+    """The value that is one or the other, each with the facts at its place."""
     if a is b:
         return a
     if isinstance(a, Linear) and isinstance(b, Linear):
@@ -100,7 +100,7 @@ def either(a: Linear, b: Linear, where_a: Facts, where_b: Facts) -> Linear:
 
 
 def compare(op: str, a: Linear, b: Linear, facts: Facts) -> Truth:
-    """What holds where a op b, and where not."""
+    """The facts that hold if a op b is true, and if it is false."""
     below = b.plus(a, -1).plus(Linear(-1))  # b - a - 1
     above = a.plus(b, -1).plus(Linear(-1))
     least, most = below.plus(Linear(1)), above.plus(Linear(1))  # b - a, a - b

@@ -1,4 +1,5 @@
-"""Which loads and stores of a plan's kernels are proven to stay inside, layer by layer.
+"""The loads and stores of a plan's kernels that are proven to stay inside, layer by
+layer.
 
 Pointers are as the runner gives them (crt/src/run.c): outputs, inputs, constants,
 scratch, a row of the window each.
@@ -18,7 +19,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class LayerBounds:
-    """Of one step, for any input.
+    """The accesses of one step, for any input.
 
     layer     its short name
     accesses  loads and stores, those of small loops turn by turn
@@ -39,7 +40,7 @@ class LayerBounds:
 
 
 def bounds(plan: Plan) -> tuple[LayerBounds, ...]:
-    """Of each step that has a kernel, in the order of the plan."""
+    """The bounds of each step that has a kernel, in the order of the plan."""
     made = []
     for step in plan.steps:
         candidate, node = step.candidate, step.node
@@ -56,7 +57,7 @@ def bounds(plan: Plan) -> tuple[LayerBounds, ...]:
 
 
 def pointers(candidate: Candidate) -> list[Memory]:
-    """What each of a kernel's pointers leads to, in their order."""
+    """The memory that each of a kernel's pointers leads to, in their order."""
     return list(_pointers(candidate))
 
 

@@ -92,7 +92,7 @@ class Steps:
 
 
 class Facts:
-    """What holds at one place of a kernel: sums that are never negative there.
+    """The facts that hold at one place of a kernel: sums that are never negative there.
 
     by       the sums that have an unknown
     implied  where the first is never negative the second is not
@@ -105,7 +105,7 @@ class Facts:
         self.never = False
 
     def inside(self, *more: Linear) -> Facts:
-        """The same and more, for a block in which more holds."""
+        """A copy of the facts, for a block in which more facts hold."""
         found = Facts()
         found.by, found.implied, found.never = dict(self.by), self.implied, self.never
         found.add(*more)
@@ -126,11 +126,11 @@ class Facts:
         return is_new
 
     def add_implied(self, *pairs: tuple[Linear, Linear]) -> None:
-        """From here on the second of each holds where the first does."""
+        """Adds an implication: from here on the second fact holds if the first does."""
         self.implied += pairs
 
     def add(self, *more: Linear) -> None:
-        """What holds from here on."""
+        """Adds facts that hold from here on."""
         for one in more:
             self.never |= _plain_most(one) < 0
             if _plain_most(one.times(-1)) <= 0:
@@ -139,7 +139,7 @@ class Facts:
                 self.by[unknown] = (*self.by.get(unknown, ()), one)
 
     def range(self, value: Linear, within: Range = NOTHING) -> Range:
-        """What a sum can be: no narrower than the truth.
+        """The range of a sum: never narrower than the truth.
 
         within  it need not be known better than this
         """
@@ -151,7 +151,8 @@ class Facts:
         )
 
     def _search(self, value: Linear, enough: Number) -> Number:
-        """What a sum is at most: the least that is left of it and facts, times some.
+        """The most that a sum can be: the least bound found by subtracting facts, times
+        some number. The most promising remainder is tried first.
 
         No fact makes a sum smaller. What leaves least is gone on with first.
         """
@@ -171,7 +172,7 @@ class Facts:
         return best
 
     def steps(self, value: Linear) -> Steps:
-        """The same, and how far apart what it can be is."""
+        """The range of a sum, and the distance between its possible values."""
         least, most = self.range(value)
         step = math.gcd(*value.terms.values())
         if least == most:
@@ -197,7 +198,7 @@ def _floor(total: Number, times: int) -> Number:
 
 
 def _plain_most(value: Linear) -> Number:
-    """By the ranges of the unknowns alone."""
+    """The greatest value by the ranges of the unknowns alone."""
     total: Number = value.constant
     for unknown, factor in value.terms.items():
         total += factor * (unknown.most if factor > 0 else unknown.least)

@@ -13,7 +13,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Turns:
-    """Of one loop that may turn.
+    """The iterations of one loop.
 
     value, turn  of its variable, and of the turn's number from 0, in any turn
     count, most  turns; the greatest number of a turn
@@ -29,7 +29,7 @@ class Turns:
 
 
 def turns_of(start: Linear, stop: Linear, step: int, facts: Facts) -> Turns | None:
-    """None for a loop that never turns."""
+    """The iterations of a loop; None if it never iterates."""
     span = stop.plus(start, -1)
     least, most = facts.range(span)
     if most <= 0:
@@ -52,7 +52,7 @@ def turns_of(start: Linear, stop: Linear, step: int, facts: Facts) -> Turns | No
 
 @dataclass(frozen=True)
 class Move:
-    """What turns make of a value.
+    """The change of a value by iterations of a loop.
 
     by     what each adds, the same or within a range; None: it is `other` afterwards
     """
@@ -62,7 +62,7 @@ class Move:
     other: Value = None
 
     def at(self, turn: Linear, most: Number, facts: Facts) -> Value:
-        """After so many turns, at most `most`."""
+        """The value after so many iterations, at most `most`."""
         if self.by is None:
             return one_of(self.before, self.other, facts, facts)
         if isinstance(self.by, int):
@@ -73,7 +73,7 @@ class Move:
         return _plus(self.before, more)
 
     def is_open(self, facts: Facts) -> bool:
-        """Whether it is a number that is no sum, and that can be without end."""
+        """True if it is a number that is not a sum, and that can be without end."""
         if self.by is not None or not isinstance(self.other, Linear):
             return False
         return any(map(math.isinf, facts.range(self.other)))
@@ -92,7 +92,7 @@ def towards(span: Steps, reached: Steps, ends: Range) -> Steps:
 def moved(
     before: Value, begun: Mapping[str, Value], name: str, after: Value, facts: Facts
 ) -> Move:
-    """How one turn that began with anything, `begun`, has changed a value."""
+    """The change of a value by one iteration that began with any value, `begun`."""
     if isinstance(before, Address) and isinstance(after, Address):
         return _moved_address(before, begun, name, after, facts)
     if not isinstance(after, Linear):
@@ -122,7 +122,8 @@ def _moved_address(
 def _change(
     own: Linear, after: Linear, begun: Mapping[str, Value], facts: Facts
 ) -> int | Range | None:
-    """What a turn adds; None: it is no sum of what was and something."""
+    """The amount that an iteration adds; None: the value is not a sum of the old value
+    and something."""
     change = after.plus(own, -1)
     if any(_begins(unknown, begun) for unknown in change.terms):
         return None
@@ -133,7 +134,7 @@ def _change(
 
 
 def _begins(unknown: Unknown, begun: Mapping[str, Value]) -> bool:
-    """Whether it is what a name of the turn began with."""
+    """True if it is what a name of the turn began with."""
     return any(unknown in one.terms for value in begun.values() for one in _sums(value))
 
 

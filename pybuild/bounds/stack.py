@@ -25,7 +25,7 @@ class StackFrame:
 
 @dataclass(frozen=True)
 class Chain:
-    """Of all chains of calls the one that needs most: bytes, frames from its begin."""
+    """The chain of calls that needs most stack: bytes, and frames from its begin."""
 
     bytes: int = 0
     frames: tuple[StackFrame, ...] = ()
@@ -56,7 +56,7 @@ def deepest(
     frame: Callable[[str], int],
     calls: Callable[[str], Iterable[str]],
 ) -> Chain:
-    """Of those that begin at any of `starts`.
+    """The deepest chain of calls that begins at any of `starts`.
 
     Errors  BuildError for recursion
     """

@@ -1,5 +1,5 @@
-"""What a build promises of each layer without running it: that its sums fit, whether
-its time and its addresses depend on data, and about how long it takes at most.
+"""The limits that a build reports of each layer without running it: whether its sums
+fit, whether its time and addresses depend on data, and the estimated most instructions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class LayerLimits:
-    """Of one layer, for any input.
+    """The limits of one layer, for any input.
 
     name        the file's; short: that people read
     sum         the greatest amount of any partial sum in int32; None: it has none of
@@ -55,7 +55,7 @@ class LayerLimits:
 
 
 def layer_limits(plan: Plan, targets: Sequence[Target]) -> tuple[LayerLimits, ...]:
-    """Of each step that has a kernel, in the order of the plan; by what computes it."""
+    """The limits of each step that has a kernel, in the order of the plan."""
     made = []
     for step in plan.steps:
         candidate, node = step.candidate, step.node
@@ -75,7 +75,7 @@ def layer_limits(plan: Plan, targets: Sequence[Target]) -> tuple[LayerLimits, ..
 
 
 def _is_timed(func: Func, found: Timing, target: Target) -> bool:
-    """Whether prices say how long it takes at most; of a test of data they take the
+    """True if prices say how long it takes at most; of a test of data they take the
     longer way."""
     if found.loops or target.name not in PRICES:
         return False
@@ -88,7 +88,7 @@ def _is_timed(func: Func, found: Timing, target: Target) -> bool:
 
 
 def _sum(node: Node, graph: Graph) -> int | None:
-    """Of the layer, or of those that it is made of the greatest."""
+    """The greatest sum of the layer, or of the layers that it was made from."""
     found = []
     for one in node.of or (node,):
         try:

@@ -1,5 +1,5 @@
-"""Whether a kernel's time depends on the numbers that it is given, and where it reads
-and writes: which of its tests, loops and places ask for them.
+"""Finds whether a kernel's time and addresses depend on its data: which branches, loops
+and indices do.
 
 A number is data if it comes from a row, from scratch, or from a constant that may be
 replaced, or was decided by such a number. What a constant of the model holds is known.
@@ -42,7 +42,7 @@ _MOST = 1024  # kernels that are remembered
 
 @dataclass(frozen=True)
 class Timing:
-    """How often tests of data stand in a kernel's code.
+    """The number of branches on data in a kernel's code.
 
     short  tests of data around code without loops: either way is soon over
     loops  loops that turn as often as data says, and tests of data around loops and
@@ -57,7 +57,7 @@ class Timing:
 
 
 def timing(func: Func, args: Sequence[int], pointers: Sequence[Memory]) -> Timing:
-    """Of a kernel on these arguments and pointers; those with a known array are no
+    """The timing of a kernel on these arguments; pointers to known arrays are not
     data."""
     names = _row_names(func)
     known = zip(func.args, args, strict=True)
@@ -67,7 +67,7 @@ def timing(func: Func, args: Sequence[int], pointers: Sequence[Memory]) -> Timin
 
 @functools.lru_cache(_MOST)
 def _row_names(func: Func) -> frozenset[str]:
-    """Of what numbers of pointers are made: nearly always of none."""
+    """The names in expressions for the number of a pointer; nearly always none."""
     every = (
         e for s in statements(func.body) for given in operands(s) for e in walked(given)
     )
@@ -79,7 +79,7 @@ def _row_names(func: Func) -> frozenset[str]:
 def _timing(
     func: Func, values: tuple[tuple[str, int], ...], rows: tuple[bool, ...]
 ) -> Timing:
-    """As timing, of layers that share a kernel."""
+    """The same as timing, cached for layers that share a kernel."""
     walk = _Walk(rows, dict(values))
     before = -1
     while walk.known_of_data() > before:  # what a turn makes is there in the next one
@@ -154,7 +154,7 @@ class _Walk:
             self.data.add(name)
 
     def asks(self, expr: Expr) -> bool:
-        """Whether a number comes of data."""
+        """True if a number comes of data."""
         for inner in walked(expr):
             match inner:
                 case Load(pointer, _) | WideLoad(pointer, _):
@@ -170,7 +170,7 @@ class _Walk:
         return False
 
     def is_placed(self, expr: Expr) -> bool:
-        """Whether it loads from where data says."""
+        """True if it loads from where data says."""
         match expr:
             case Load(pointer, index) | WideLoad(pointer, index):
                 return self.asks(index) or self.moves(pointer)
@@ -180,7 +180,7 @@ class _Walk:
         return False
 
     def moves(self, pointer: Expr) -> bool:
-        """Whether data says where it leads."""
+        """True if data says where it leads."""
         match pointer:
             case Row(index):
                 return self.asks(index)

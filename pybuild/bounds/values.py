@@ -1,4 +1,4 @@
-"""What the walk through a kernel knows of a value: a number, a truth, an address."""
+"""The values that the walk through a kernel tracks: numbers, truths, addresses."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Address:
     places: tuple[tuple[Memory, Linear], ...]
 
     def plus(self, more: Linear, times: int = 1) -> Address:
-        """So many bytes further."""
+        """The address so many bytes further."""
         return Address(tuple((m, at.plus(more, times)) for m, at in self.places))
 
 
 def address(memory: Memory, at: Linear | None = None) -> Address:
-    """Of one memory's start, or so many bytes behind it."""
+    """The address of a memory's start, or of so many bytes behind it."""
     return Address(((memory, at or Linear()),))
 
 

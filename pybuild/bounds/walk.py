@@ -92,7 +92,7 @@ class _Walk:
     def inside(
         self, more: Iterable[Linear] = (), known: Mapping[str, Value] | None = None
     ) -> _Walk:
-        """For a block: what it learns and declares ends with it."""
+        """A walk for a block: facts and names of the block end with it."""
         names = dict(self.known if known is None else known)
         facts = self.facts.inside(*more)
         return _Walk(self.pointers, self.followed, names, facts, self.found)
@@ -159,7 +159,7 @@ class _Walk:
             self.known[name] = move.at(turns.count, turns.most + 1, self.facts)
 
     def moves(self, loop: For, turns: Turns) -> dict[str, Move]:
-        """What turns make of each name that they change."""
+        """The change that iterations make to each name."""
         names = sorted(changed(loop.body) & set(self.known))
         before = {name: self.known[name] for name in names}
         begun = {name: _anything_like(before[name]) for name in names}
@@ -186,7 +186,8 @@ class _Walk:
         return moves
 
     def left_by(self, move: Move) -> Steps:
-        """What a turn leaves that is no sum; of a sum nothing is known here."""
+        """The steps of a value that an iteration sets; nothing is known here of one
+        that it adds to."""
         if move.by is None and isinstance(move.other, Linear):
             return self.facts.steps(move.other)
         return Steps(*EVERYTHING)
@@ -194,7 +195,7 @@ class _Walk:
     def tried(
         self, loop: For, turns: Turns, before: dict[str, Value], begun: dict[str, Value]
     ) -> dict[str, Move]:
-        """What one turn makes of names that begin with `begun`."""
+        """The change that one iteration makes to names that begin with `begun`."""
         trial = self.inside(turns.facts, {**self.known, **begun})
         trial.found = None
         trial.known[loop.var.name] = turns.value
@@ -276,7 +277,7 @@ class _Walk:
             self.touch(child)
 
     def truth(self, condition: Expr) -> Truth:
-        """Of data: of either kind."""
+        """The facts of a condition; a condition on data may be true or false."""
         if names_in(condition) <= self.followed:
             found = self.value(condition)
             return found if isinstance(found, Truth) else Truth()
@@ -284,7 +285,7 @@ class _Walk:
         return Truth()
 
     def kept(self, value: Value, called: _Walk) -> Value:
-        """What a function made, with what it knows of it."""
+        """The result of a function, with the facts about it."""
         self.facts = called.facts
         return value
 
@@ -362,11 +363,11 @@ def _anything_like(value: Value) -> Value:
 
 
 def _elem(kind: Type) -> DType:
-    """Of a vector a lane."""
+    """The element type; for a vector, its lane type."""
     assert not isinstance(kind, PointerType)
     return kind.elem if isinstance(kind, VectorType) else kind
 
 
 def _bytes(kind: Type, elem: DType) -> int:
-    """What a value of this type takes where elements are `elem`."""
+    """The size of a value of this type, whose elements are `elem`."""
     return (kind.lanes if isinstance(kind, VectorType) else 1) * elem.bytes

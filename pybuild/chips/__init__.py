@@ -1,1 +1,1 @@
-"""Which chip? What a model needs on each, and what there is."""
+"""Which chips a model fits: its needs on each, and the chip's memory."""

@@ -1,5 +1,5 @@
-"""Which chip? All chips of boards/soc for one model: what it needs there and what there
-is, how long it takes by estimate, and what would make it fit.
+"""Tries one model on all chips of boards/soc: its needs there and the chip's memory,
+the estimated time, and what would make it fit.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Need:
 
 @dataclass(frozen=True)
 class ChipFit:
-    """One chip.
+    """The result for one chip.
 
     fits      with the options that were asked for, and within the latency
     boards    of `crt boards`, that have it
@@ -95,7 +95,7 @@ def fit(
     progress: Progress = silent,
     **options: Any,
 ) -> tuple[ChipFit, ...]:
-    """Every chip, first those that the model fits, the fastest first.
+    """The results for all chips: first those that the model fits, the fastest first.
 
     model    what pybuild.load takes, or gave
     latency  seconds that an inference may take, or a text like "50ms"; None: any
@@ -153,7 +153,7 @@ class _Builds:
         return made
 
     def tried(self, target: str, **changed: Any) -> Library | None:
-        """None: there is no such plan."""
+        """The build for a target; None if there is no such plan."""
         key = target, repr(sorted(changed.items()))
         if key not in self._made:
             given = {**self.options, **changed, "target": target}
@@ -230,7 +230,7 @@ def _flash(library: Library, chip: Chip) -> Need:
 
 
 def cycles_of(library: Library) -> int:
-    """Of an inference, estimated, without the flash's wait states."""
+    """The estimated cycles of an inference, without the flash's wait states."""
     cost, target = 0.0, library.targets[0].name
     for step in library.plan.steps:
         pace = PACE.get(target, _ROUGH)
@@ -244,7 +244,8 @@ def cycles_of(library: Library) -> int:
 def _ways(
     chip: Chip, builds: _Builds, library: Library, in_time: Callable[[Library], bool]
 ) -> Iterator[tuple[str, ...]]:
-    """What there is to try that fits, the cheapest first; what is too slow last."""
+    """The options to try that make the model fit, the cheapest first; those that are
+    too slow last."""
     slow: list[tuple[str, ...]] = []
     for words, changed in _ladder(chip, library):
         other = builds.tried(chip.core.target, **changed)
@@ -290,7 +291,8 @@ def _ladder(
 
 
 def _would_fit_as_int8(chip: Chip, library: Library) -> bool:
-    """Where floats become int8: weights and tensors are a quarter."""
+    """True if the model would fit with int8 instead of floats: weights and tensors are
+    a quarter."""
     ram, flash, report = _ram(library, chip), _flash(library, chip), library.report
     saved = replace(ram, needed=ram.needed - report.ram.arena * 3 // 4)
     held = replace(flash, needed=flash.needed - report.flash.weights * 3 // 4)

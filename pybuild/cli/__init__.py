@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _ready_streams() -> None:
-    """Those that the caller has closed take what is said, for nobody."""
+    """Replaces streams that the caller has closed by one that discards output."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
@@ -70,7 +70,8 @@ def _answered(words: Sequence[str]) -> int:
 
 
 def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
-    """One line on stderr; of others' warnings nothing."""
+    """Prints a warning as one line on stderr; warnings of other packages are
+    dropped."""
     if isinstance(message, BuildWarning):
         say(f"warning: {message}", error=True)
 

@@ -86,11 +86,11 @@ def _idle(args: argparse.Namespace) -> Iterator[Problem]:
         if here and args.given[word] != "auto":
             hint = "--on BOARD" if other == "--on host" else ""
             hint = "--port ADDRESS" if word == "key-file" else hint
-            yield Problem(f"--{word}", f"has no meaning with {other}", hint)
+            yield Problem(f"--{word}", f"cannot be combined with {other}", hint)
 
 
 def must_be_here(args: argparse.Namespace) -> None:
-    """Before anything is built for a board.
+    """Checks the arguments before anything is built for a board.
 
     Errors  BuildError that says what to install, and which options have no meaning
     """
@@ -102,7 +102,7 @@ def must_be_here(args: argparse.Namespace) -> None:
     for option, (why, instead) in _ON_HOST.items():
         asked = getattr(args, option, None)
         if asked not in (None, "auto"):
-            what = f"--{option} {asked} has no meaning on a board{why}"
+            what = f"--{option} {asked} does not apply to a board{why}"
             raise BuildError("--on", what, instead)
     note = _device(args).note
     if note:
@@ -113,7 +113,7 @@ def must_be_here(args: argparse.Namespace) -> None:
 
 
 def boards(args: argparse.Namespace) -> Outcome:
-    """All boards, or the files of one."""
+    """Lists all boards, or writes the files of one."""
     if args.out is not None:
         return _export(args)
     from pybuild.boards.available import board_facts
@@ -172,7 +172,8 @@ def _export(args: argparse.Namespace) -> Outcome:
 
 
 def own_samples(args: argparse.Namespace, library: pybuild.Library) -> Samples | None:
-    """Those of --data, as the inputs of the model, of a stream's whole window."""
+    """The samples of --data as inputs of the model; for a stream, of the whole
+    window."""
     from pybuild.quantisation.samples import samples_of
 
     if args.data is None:
@@ -212,7 +213,7 @@ def _check_remote(
 
     if args.on != HOST or args.per_layer:
         option = "on" if args.on != HOST else "per-layer"
-        raise UsageError("--port", f"and --{option} do not go together")
+        raise UsageError("--port", f"and --{option} cannot be combined")
     said = f"checking {Path(args.model).name} at {args.port}"
     with working(said) as progress, _remote(args.port):
         result = check_remote(
@@ -255,7 +256,7 @@ def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome
     from pybuild.rpc.bench import bench_remote
 
     if args.on != HOST:
-        raise UsageError("--port", "and --on do not go together")
+        raise UsageError("--port", "and --on cannot be combined")
     said = f"timing {Path(args.model).name} at {args.port}"
     with working(said) as progress, _remote(args.port):
         result = bench_remote(
@@ -278,7 +279,7 @@ def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome
 
 @contextmanager
 def _remote(port: str) -> Iterator[None]:
-    """What goes wrong on the line is told of the port."""
+    """Reports errors on the line as errors of the port."""
     from pybuild.rpc.line import RemoteError
 
     try:
@@ -332,7 +333,7 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
 
 
 def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
-    """One run for each sample, on this machine or on a board."""
+    """Runs the model once for each sample, on this machine or on a board."""
     given = _inputs(args, library)
     where: dict[str, Any] = {"board": HOST}
     if args.on == HOST:

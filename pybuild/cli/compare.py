@@ -50,8 +50,8 @@ def compare(args: argparse.Namespace) -> Outcome:
 
 
 def _report(args: argparse.Namespace, words: str) -> dict[str, Any]:
-    """Of a side: a folder; a file or a name in crt.toml, with options of its own behind
-    it, which go before those of the command."""
+    """The report of one side: a folder; or a file or a name in crt.toml, followed by
+    its own options, which override those of the command."""
     from pybuild.cli.models import built, located
     from pybuild.cli.parser import parsed
 

@@ -41,7 +41,7 @@ def built(args: argparse.Namespace, path: str) -> pybuild.Library:
 
 
 def say_if_long(models: Mapping[str, pybuild.Model], target: Any) -> None:
-    """On stderr, before their build begins, how long it will take."""
+    """Prints on stderr, before a long build begins, how long it will take."""
     seconds = sum(model.build_seconds(target) for model in models.values())
     if seconds > LONG_SECONDS:
         layers = sum(len(model.graph.nodes) for model in models.values())
@@ -72,7 +72,7 @@ def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.M
 
 
 def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
-    """What is wrong with the table of devices, whatever the model is."""
+    """The problems of the table of devices, whatever the model is."""
     try:
         table_of(options(args)["target"])
     except BuildError as error:
@@ -81,14 +81,14 @@ def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
 
 
 def options(args: argparse.Namespace) -> dict[str, Any]:
-    """What Model.build takes besides a name."""
+    """The keyword arguments of Model.build besides a name."""
     own = boards.target_of(args)
     target = {0: own, **args.device} if args.device else own
     return {**chosen(BuildOptions, args), "target": target}
 
 
 def also_wrong(args: argparse.Namespace) -> list[Problem]:
-    """What is wrong with models besides `args.wrong`; nothing is planned."""
+    """The problems of models besides `args.wrong`; nothing is planned."""
     found: list[Problem] = []
     wrong = {problem.where for problem in args.wrong}
     if not wrong & {one.where for one in of_words(QuantiseOptions)}:
@@ -121,7 +121,8 @@ def located(args: argparse.Namespace) -> Iterator[None]:
 
 
 def raise_all(errors: list[BuildError]) -> None:
-    """One exception for all; its exit code is the least: an invalid model first."""
+    """Raises one exception for all; its exit code is the lowest: an invalid model
+    first."""
     if errors:
         worst = min(errors, key=lambda error: error.exit_code)
         found: list[Problem] = [p for error in errors for p in error.problems]

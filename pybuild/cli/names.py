@@ -18,7 +18,7 @@ def chosen_names(
 
     OLD is a model's path, its file's name, or that without its suffix.
 
-    Errors  BuildError for an OLD that is no model, or several
+    Errors  BuildError for an OLD that is not a model, or several
     """
     whole: str | None = None
     names: dict[str, str] = {}
@@ -27,7 +27,9 @@ def chosen_names(
         old, equals, new = text.rpartition("=")
         if not equals:
             if whole is not None:
-                found.append(Problem(OPTION, f"'{whole}' and '{text}' name one tree"))
+                found.append(
+                    Problem(OPTION, f"'{whole}' and '{text}' both name the tree")
+                )
             whole = text
             continue
         fitting = [p for p in paths if old in (p, Path(p).name, Path(p).stem)]

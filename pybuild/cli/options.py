@@ -12,7 +12,8 @@ from pybuild.options.option import Option, options_in
 
 
 def add_options(verb: argparse.ArgumentParser, options: Iterable[Option]) -> None:
-    """By group, in the table's order; values stay as they are written."""
+    """Adds the options to the parser by group, in the table's order; values stay
+    text."""
     groups: dict[str, argparse._ArgumentGroup] = {}
     for one in options:
         if one.group not in groups:
@@ -37,7 +38,7 @@ def _metavar(one: Option) -> str:
 
 
 def values(args: argparse.Namespace, options: Iterable[Option]) -> argparse.Namespace:
-    """All of them with their values.
+    """The arguments with the values of all options.
 
     given  of those that the user gave, by word: what Python would take
     wrong  all that is wrong with them; they have their default

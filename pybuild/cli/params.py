@@ -58,7 +58,7 @@ def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def params(args: argparse.Namespace) -> Outcome:
-    """One action on one file.
+    """Does one action on one parameter file.
 
     Errors  BuildError for damaged files, and what a format cannot hold
     """
@@ -68,7 +68,7 @@ def params(args: argparse.Namespace) -> Outcome:
 def _pack(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
     if Path(args.out).suffix.lower() != ".crtp":
         hint = "crt params convert writes the other kinds"
-        raise UsageError(args.out, "is no name of an image (.crtp)", hint)
+        raise UsageError(args.out, "is not a name of an image (.crtp)", hint)
     if args.model:
         return _written(args, _arranged(args, data))
     return _convert(args, data)

@@ -1,4 +1,4 @@
-"""The words of the command: what stands where; no value is read yet."""
+"""The parser of the command line: verbs and options; values are read later."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from pybuild.project.read import FILE
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 _CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
-invalid, 3 a limit is exceeded, 64 wrong usage, 130 Ctrl-C, 141 nobody reads on"""
-_MODEL = "a .tflite or .onnx file, or graph JSON; or a name in crt.toml"
+invalid, 3 a limit is exceeded, 64 wrong usage, 130 Ctrl-C, 141 output pipe closed"""
+_MODEL = "a .tflite, .onnx or .pt2 file, or graph JSON; or a name in crt.toml"
 ABOUT = {
-    "inspect": "show what a model holds, and every problem at once",
+    "inspect": "show the layers of a model and what they cost, or all its problems",
     "build": "turn a model into a folder of C sources",
-    "report": "draw what a model costs as one HTML page; MODEL may be a built folder",
-    "compare": "lay two builds side by side: bytes, instructions, kernels",
+    "report": "write an HTML page of what a model costs; MODEL may be a built folder",
+    "compare": "compare two builds: bytes, instructions, kernels",
     "check": "compare the generated code with a reference",
-    "bench": "measure a model, whole and by layer",
+    "bench": "measure a model, in total and by layer",
     "run": "run a model once, here or on a board",
-    "debug": "show what each layer computes, and the first that is wrong",
-    "fit": "list all chips: what the model needs there, how long it takes",
-    "sweep": "build every combination of options that a project file says",
+    "debug": "show what each layer computes, and the first layer that is wrong",
+    "fit": "list all chips: what the model needs on each, and how long it takes",
+    "sweep": "build every combination of options that a project file lists",
 }
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Exit code 64; stdout stays empty, it is for results."""
+        """Ends with exit code 64; writes nothing to stdout, which is for results."""
         self.exit(USAGE, f"{self.format_usage()}{self.prog}: {message}\n")
 
 
 class _Completion(argparse.Action):
-    """Prints, and ends with 0."""
+    """Prints the completion script of a shell, and ends with 0."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: object, values: object,
@@ -53,14 +53,14 @@ class _Completion(argparse.Action):
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Options that are not there are no attribute.
+    """The words as a namespace, without attributes for options that were not given.
 
-    Errors  SystemExit of code USAGE; argparse itself takes `--name=--` for a list
+    Errors  SystemExit of code USAGE, also for `--name=--`, which argparse would accept
     """
     top = parser(next((word for word in words if word[:1] != "-"), None))
     for word in words:
         if word.startswith("--") and word.endswith("=--"):
-            top.error(f"argument {word[:-3]}: '--' is no value")
+            top.error(f"argument {word[:-3]}: '--' is not a value")
     verbs = commands(top)
     if words and not words[0].startswith("-") and words[0] not in verbs:
         top.error(f"there is no verb '{words[0]}': {fitting(words[0], verbs)}")
@@ -82,29 +82,29 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def commands(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Those below it."""
+    """The parsers of its verbs or actions, by name."""
     found = [a.choices for a in command._actions if isinstance(a.choices, dict)]
     return found[0] if found else {}
 
 
 def _unknown(word: str, command: argparse.ArgumentParser) -> str:
     if not word.startswith("-"):
-        return f"'{word}' is too much"
+        return f"unexpected argument '{word}'"
     name = word.partition("=")[0]
     hint = fitting(name, [o for o in command._option_string_actions if o[:2] == "--"])
     return f"there is no option {name}: {hint}"
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
-    """Of the whole command; the verb is in `verb`.
+    """The parser of the whole command; its result has the verb in `verb`.
 
-    only  the verb that is asked for: of others options are left out
+    only  the verb that is used; other verbs get no options, which saves time
     """
     top = _Parser(prog="crt", description="Neural networks as static C.", epilog=_CODES)
     top.add_argument("--version", action="version", version=f"crt {__version__}")
     top.add_argument(
         "--completion", action=_Completion, choices=SHELLS, metavar="SHELL",
-        help=f"print what this shell reads to complete words: {', '.join(SHELLS)}",
+        help=f"print the completion script for this shell: {', '.join(SHELLS)}",
     )  # fmt: skip
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, kinds in VERBS.items():
@@ -115,7 +115,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
         if name == "build":
             verb.add_argument("models", nargs="*", metavar="MODEL", help=_MODEL)
         elif name == "compare":
-            text = "a model, 'MODEL --option ...' in quotes, or a folder that was built"
+            text = "a model, 'MODEL --option ...' in quotes, or a built folder"
             verb.add_argument("one", metavar="A", help=text)
             verb.add_argument("other", metavar="B", help="the same")
         elif name == "sweep":
@@ -127,35 +127,35 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
             "--json", action="store_true", help="one JSON object on stdout"
         )
         if name != "sweep":
-            text = "call layers and tensors as the file does, however long that is"
+            text = "show the names of layers and tensors as they are in the file"
             verb.add_argument("--long", action="store_true", help=text)
         add_options(verb, of_words(*kinds))
     text = "write a crt.toml for a model, with every option in a comment"
     _init(verbs.add_parser("init", help=text, description=text))
-    text = "make a tree again from its report.json, and say whether bytes differ"
+    text = "build a tree again from its report.json, and say whether bytes differ"
     rebuild.add_parser(verbs.add_parser("rebuild", help=text, description=text))
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))
-    text = "list the boards, or write what a firmware project needs of one"
+    text = "list the boards, or write the files of one for a firmware project"
     _boards(verbs.add_parser("boards", help=text, description=text))
     return top
 
 
 def _boards(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("board", nargs="?", metavar="BOARD", help="only this board, or its folder")
+    add("board", nargs="?", metavar="BOARD", help="show only this board, or folder")
     text = "write its start-up code, linker script and Meson files"
     add("-o", "--out", metavar="DIR", help=text)
-    text = "for which compiler to write them; default: the first that is installed"
+    text = "the compiler to write them for; default: the first that is installed"
     add("--toolchain", choices=TOOLCHAINS, default="auto", help=text)
     add("--json", action="store_true", help="one JSON object on stdout")
 
 
 def _init(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("model", metavar="MODEL", help="a .tflite or .onnx file, or graph JSON")
+    add("model", metavar="MODEL", help="a .tflite, .onnx or .pt2 file, or graph JSON")
     add("--name", help="prefix of every C name; default: the file's name")
-    text = f"what to write; default: {FILE}"
+    text = f"the file to write; default: {FILE}"
     add("-o", "--out", metavar="FILE", default=FILE, help=text)
-    add("--force", action="store_true", help="write over a file that is there")
+    add("--force", action="store_true", help="overwrite an existing file")
     add("--json", action="store_true", help="one JSON object on stdout")

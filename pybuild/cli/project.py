@@ -1,4 +1,4 @@
-"""What the command does where there is a project file: its models by their names."""
+"""The command with a project file: models by their names in it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pybuild.project.sweeps import Value
 
 
 def jobs(args: argparse.Namespace) -> list[argparse.Namespace]:
-    """One for each tree or model that is asked for, with what the project file says of
-    it where the command line says nothing.
+    """One set of arguments for each tree or model, with the project file's options
+    where the command line has none.
 
     origin   of each option the place in that file
     members  of an image the models, by name

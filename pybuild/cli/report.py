@@ -54,9 +54,12 @@ def _of_model(args: argparse.Namespace) -> dict[str, Any]:
 def samples_of_page(
     args: argparse.Namespace, library: pybuild.Library
 ) -> SampleFacts | None:
-    """Errors  BuildError for --labels alone, or samples that do not fit"""
+    """The facts about the samples of --data, for the page.
+
+    Errors  BuildError for --labels alone, or samples that do not fit
+    """
     if args.labels and not args.data:
-        raise UsageError("--labels", "is of --data")
+        raise UsageError("--labels", "needs --data")
     with working(f"running the samples of {library.name}") as progress:
         return library.sample_facts(args.data, args.labels, progress)
 
@@ -66,14 +69,17 @@ def _silent(args: argparse.Namespace) -> argparse.Namespace:
 
 
 def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Errors  BuildError for a folder whose report.json does not say enough"""
+    """The report of a built folder.
+
+    Errors  BuildError for a folder whose report.json does not say enough
+    """
     from pybuild.html.checked import checked_image
     from pybuild.html.data import of_report
     from pybuild.html.image_data import of_image_report
 
     unused = [f"--{word}" for word in args.given if word not in ("out", "project")]
     if unused:
-        what = f"is built: {unused[0]} has no meaning with it"
+        what = f"is a built folder: {unused[0]} does not apply to it"
         raise BuildError(str(folder), what, "give the model's file")
     facts = _facts(folder)
     if isinstance(facts, dict) and "memory" in facts and "models" in facts:
@@ -92,7 +98,10 @@ def report_of_folder(folder: Path) -> dict[str, Any]:
 
 
 def _facts(folder: Path) -> Any:
-    """Errors  BuildError where there is none"""
+    """The content of a folder's report.json.
+
+    Errors  BuildError where there is none
+    """
     try:
         return parse_json(read_bytes(folder / REPORT, MOST_REPORT))
     except FileNotFoundError:

@@ -75,7 +75,7 @@ def _code(found: Swept) -> int:
 
 @contextmanager
 def _told(shown: Progress) -> Iterator[Progress]:
-    """Where nobody looks at a terminal, a line a minute: for what takes hours."""
+    """Shows progress: a bar on a terminal, elsewhere a line a minute."""
     begin = last = time.monotonic()
     first: int | None = None
 
@@ -116,7 +116,7 @@ def _show(found: Swept) -> None:
         for row in best
     ]  # fmt: skip
     if rows:
-        title = "what no other build beats in RAM, flash and instructions"
+        title = "Pareto-optimal in RAM, flash and instructions"
         tables.table(title, columns, rows[:_MOST])
     if len(rows) > _MOST:
         say(f"{len(rows) - _MOST:,} more are in the page")

@@ -51,7 +51,7 @@ def table(
 def fits(
     columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], room: int
 ) -> bool:
-    """Whether a table has room without a broken word."""
+    """True if a table has room without a broken word."""
     kinds = [(heading, _KINDS.get(kind, kind)) for heading, kind in columns]
     _, widths = fitted(grid("", kinds, rows), room, GAP)
     return sum(widths) + GAP * (len(widths) - 1) <= room

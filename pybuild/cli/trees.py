@@ -48,7 +48,7 @@ Outcome = tuple[int, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Filed:
-    """What an auditor files, and where it is to be written."""
+    """The evidence for an auditor, and the folder to write it to."""
 
     out: Path
     found: Evidence
@@ -70,8 +70,8 @@ class Filed:
 
 @dataclass(frozen=True)
 class Tree:
-    """What is to be written to a folder; long: full names are shown; drawn: its page,
-    if there is to be one; filed: what an auditor files.
+    """The files to write to a folder; long: full names are shown; drawn: its page, if
+    wanted; filed: evidence for an auditor.
 
     package  a package beside others in this folder, or its archives
     """
@@ -90,7 +90,7 @@ class Tree:
 
     @property
     def folder(self) -> Path:
-        """That no other tree may be written to."""
+        """The folder that no other tree may be written to."""
         return self.out / self.made.name if self.package.package else self.out
 
     def ready(self) -> Ready | Folder:
@@ -111,7 +111,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Folder:
-    """A tree that is no package."""
+    """A tree that is not a package."""
 
     out: Path
     files: Mapping[str, Content]
@@ -166,7 +166,10 @@ def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
 
 
 def _tree(args: argparse.Namespace) -> Tree:
-    """Errors  BuildError with everything that is wrong with its models and options"""
+    """The tree that the arguments describe.
+
+    Errors  BuildError with everything that is wrong with its models and options
+    """
     if args.out is None:
         hint = "a model's file; or a name in crt.toml, which is not here"
         raise_all(
@@ -198,20 +201,26 @@ def _tree(args: argparse.Namespace) -> Tree:
 
 
 def _filed(args: argparse.Namespace, made: Library) -> Filed | None:
-    """Errors  BuildError for samples that do not fit"""
+    """The evidence to write, if --evidence is given.
+
+    Errors  BuildError for samples that do not fit
+    """
     if not args.evidence:
         return None
     from pybuild.evidence.write import evidence
 
     if args.labels and not args.data:
-        raise UsageError("--labels", "is of --data")
+        raise UsageError("--labels", "needs --data")
     with working(f"gathering evidence of {made.name}") as progress:
         found = evidence(made, args.data, args.labels, progress)
     return Filed(Path(args.evidence), found)
 
 
 def _drawn(args: argparse.Namespace, made: Library) -> Callable[[], str] | None:
-    """Errors  BuildError for samples that do not fit"""
+    """A function that makes the page, if --html is given.
+
+    Errors  BuildError for samples that do not fit
+    """
     from pybuild.cli.report import samples_of_page
 
     if not args.html and args.evidence:
@@ -221,12 +230,15 @@ def _drawn(args: argparse.Namespace, made: Library) -> Callable[[], str] | None:
 
 
 def _package(args: argparse.Namespace) -> PackageOptions:
-    """Errors  BuildError for --archive of no package"""
+    """The options of packages.
+
+    Errors  BuildError for --archive of no package
+    """
     asked, _ = told(PackageOptions, chosen(PackageOptions, args))
     if asked.archive and not asked.package:
-        raise BuildError("--archive", "is of packages", "--package NAME")
+        raise BuildError("--archive", "needs --package", "--package NAME")
     if args.html and asked.package:
-        raise BuildError("--html", "is of no package", "crt report MODEL")
+        raise BuildError("--html", "does not apply to packages", "crt report MODEL")
     return asked
 
 

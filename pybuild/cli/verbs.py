@@ -1,4 +1,4 @@
-"""What each verb does: options to library calls, results to tables or JSON.
+"""The verbs of the command: options to library calls, results to tables or JSON.
 
 Returns (exit code, facts for --json); never prints to stdout with --json.
 """
@@ -40,7 +40,7 @@ Outcome = tuple[int, dict[str, Any]]
 def inspect(args: argparse.Namespace) -> Outcome:
     """Everything about one model, or everything that is wrong with it."""
     if args.on != boards.HOST and args.stage != "asm":
-        raise UsageError("--on", "is of --stage asm here", "crt bench --on BOARD")
+        raise UsageError("--on", "applies to --stage asm only", "crt bench --on BOARD")
     library = built(args, args.model)
     if args.stage is not None:
         return _stage(args, library)
@@ -95,7 +95,7 @@ def check(args: argparse.Namespace) -> Outcome:
         hint = "crt check MODEL with the options of the build"
         raise BuildError(args.model, "is a folder; check takes the model file", hint)
     if args.labels and not args.data:
-        raise UsageError("--labels", "is of --data")
+        raise UsageError("--labels", "needs --data")
     library = built(args, args.model)
     own = boards.own_samples(args, library)
     if args.on != boards.HOST or args.port:

@@ -1,4 +1,4 @@
-"""One call of the command: its options with their values, its models, its verb.
+"""One call of the command: reads options, loads models, runs the verb.
 
 Loaded once the words are read: help and completion come at once.
 """

@@ -1,4 +1,4 @@
-"""What a package says of itself, in the words of every ecosystem."""
+"""The description of a package, in the words of every ecosystem."""
 
 from __future__ import annotations
 
@@ -48,17 +48,21 @@ class About:
 
     @property
     def maker(self) -> str:
-        """Where an author must be named."""
+        """The author, for ecosystems that require one."""
         return self.author or _NOBODY
 
     @property
     def place(self) -> str:
-        """Where a URL must be named; `.invalid` is nowhere, by RFC 2606."""
+        """The URL, for ecosystems that require one; `.invalid` leads nowhere, by RFC
+        2606."""
         return self.url or f"https://{self.name.replace('_', '-')}.invalid"
 
 
 def about_model(name: str, asked: PackageOptions) -> About:
-    """Errors  BuildError with everything that an ecosystem would refuse"""
+    """The package description of a model.
+
+    Errors  BuildError with everything that an ecosystem would refuse
+    """
     found = [*_faults(name, asked)]
     if found:
         raise BuildError.of(found)
@@ -67,7 +71,7 @@ def about_model(name: str, asked: PackageOptions) -> About:
 
 
 def about_runtime(version: str) -> About:
-    """Of crt, whose version is pybuild's."""
+    """The package description of crt, whose version is pybuild's."""
     numbers = re.match(r"\d+\.\d+\.\d+", version)
     assert numbers, "pybuild's version begins with three numbers"
     what = "The runtime of neural networks that pybuild has made: set, run, get"

@@ -73,7 +73,8 @@ def _gzip(data: bytes) -> bytes:
 
 
 def _wrap(about: About) -> str:
-    """For Meson's subprojects/, with the archive in subprojects/packagefiles/."""
+    """The wrap file for Meson's subprojects/, with the archive in
+    subprojects/packagefiles/."""
     directory = f"{about.name}-{about.version}"
     return (
         f"[wrap-file]\ndirectory = {directory}\nsource_filename = {directory}.tar.gz\n"

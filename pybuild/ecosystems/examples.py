@@ -66,7 +66,7 @@ def program(entry: Entry, values: Mapping[str, str], is_image: bool) -> str:
 
 
 def _folded(text: str) -> str:
-    """No two empty lines in a row: where a model has no weights of its own, or so."""
+    """The text without two empty lines in a row."""
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
     return text

@@ -1,4 +1,4 @@
-"""What a library and an image have in common: they are written as packages."""
+"""The common base of libraries and images: both can be written as packages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Packaged:
         def generated(self) -> Mapping[str, Content]: ...
 
         def program(self) -> tuple[Mapping[str, str], Sequence[Tables]]:
-            """Of an example's templates the values, and its models."""
+            """The values for the templates of an example, and its models."""
 
     def mlf(self) -> bytes:
         """TVM's model library format of it; without --api it is built again with that.
@@ -52,7 +52,7 @@ class Packaged:
         return mlf_archive(made if made.options.api else made.again(api="tvm"))
 
     def for_packages(self) -> Made:
-        """What packages of this build are made of."""
+        """The contents from which packages of this build are made."""
         from pybuild.ecosystems.packages import Made
 
         values, models = self.program()

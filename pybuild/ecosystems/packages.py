@@ -97,7 +97,7 @@ def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]
 def model_files(
     made: Made, about: About, runtime: About, asked: PackageOptions
 ) -> Files:
-    """Of the ecosystems in asked.package."""
+    """The files of a model's package, for the ecosystems in asked.package."""
     files = _sources(made)
     src = sorted(path for path in files if path.startswith("src/"))
     c = [path for path in src if path.endswith(".c")]
@@ -132,7 +132,7 @@ def _sources(made: Made) -> Files:
 
 
 def _values(about: About, sources: Sequence[str]) -> dict[str, str]:
-    """Of templates of build files."""
+    """The values for the templates of build files."""
     return {
         "name": about.name,
         "upper": about.name.upper(),
@@ -258,7 +258,7 @@ _OF_MODEL = dict(
 
 
 def runtime_files(about: About) -> Files:
-    """Of all ecosystems."""
+    """The files of the runtime's package, for all ecosystems."""
     files: Files = {"src/crt.h": _filled("crt", "crt.h", {})}
     for path in (*crt_headers(), *crt_sources()):
         files[f"src/crt/{path.name}"] = path.read_text(encoding="utf-8")

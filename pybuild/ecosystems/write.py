@@ -24,7 +24,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Ready:
-    """What is to be written to a folder.
+    """The packages that are ready to be written to a folder.
 
     trees  of packages: name -> files; single: archives by file name
     """
@@ -48,7 +48,10 @@ class Ready:
         return found
 
     def write(self) -> None:
-        """Errors  BuildError; then no package is there in part"""
+        """Writes the packages, all or none.
+
+        Errors  BuildError; then no package is there in part
+        """
         found = self.problems()
         if found:
             raise BuildError.of(found)
@@ -95,7 +98,7 @@ def _of_runtime(folder: Path, files: Files, force: bool) -> list[Problem]:
 
 
 def _newer(folder: Path, files: Files) -> bool:
-    """Whether the crt that is there is newer than ours, so that it stays."""
+    """True if the crt that is there is newer than ours, so that it stays."""
     there, ours = _facts(folder), json.loads(str(files[REPORT]))
     return (
         there is not None

@@ -1,1 +1,2 @@
-"""What an auditor files of a build: what it was made of, how, and what is known."""
+"""The documents that an auditor needs of a build: what it was made from, how, and what
+is known."""

@@ -1,5 +1,5 @@
-"""What holds of a build for any input: its indices and sums, from the plan; stack and
-instructions, from the program for a board with its core, where one can be made here.
+"""The facts of a build that hold for any input: indices and sums, from the plan; stack
+and instructions, from the program for a board with its core, if one can be made here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What is not known of a build: limits of the tools, and what its own facts say."""
+"""The limits of what is known of a build: those of the tools, and those in its own
+facts."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def limits(
     comparison: Mapping[str, Any],
     untested: int,
 ) -> Iterator[str]:
-    """Of this build first.
+    """The limits of what is known, those of this build first.
 
     untested  promises of the headers that no test names
     """

@@ -101,6 +101,6 @@ def _figures(
 
 
 def _text(words: str) -> str:
-    """No character of a model's name has a meaning in a page."""
+    """A model's name with all characters escaped that have a meaning in a page."""
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in plain)

@@ -1,4 +1,5 @@
-"""What made a build: pybuild, by version and hash, and what stands beside it.
+"""The tools that made a build: pybuild, by version and hash, and the packages that it
+uses.
 
 The hash is the same of a checkout and of an installed wheel.
 """
@@ -38,12 +39,13 @@ def tool_facts() -> dict[str, Any]:
 
 
 def crt_digest() -> str:
-    """Of all its files."""
+    """The hash of all files of crt."""
     return _digest((p.name, p) for p in (*crt_headers(), *crt_sources()))
 
 
 def _own_files() -> Iterator[tuple[str, Path]]:
-    """Of pybuild, crt and boards, by the names that they have in a checkout."""
+    """The files of pybuild, crt and boards, by the names that they have in a
+    checkout."""
     package = Path(__file__).resolve().parent.parent
     for root, name in ((package, "pybuild"), (boards(), "boards")):
         for path in root.rglob("*"):
@@ -55,7 +57,7 @@ def _own_files() -> Iterator[tuple[str, Path]]:
 
 
 def _digest(files: Iterator[tuple[str, Path]]) -> str:
-    """Of a list in the form of sha256sum."""
+    """The hash of a list in the form of sha256sum."""
     lines = sorted(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
         for name, path in files
@@ -122,7 +124,7 @@ def _expression(known: metadata.Distribution) -> str:
 
 
 def _needed() -> set[str]:
-    """What pybuild asks for, and what that asks for, if it is installed."""
+    """The packages that pybuild requires, and those that they require, if installed."""
     found: set[str] = set()
     waiting = [NAME]
     while waiting:
@@ -154,5 +156,5 @@ def _is_installed(name: str) -> bool:
 
 
 def is_released() -> bool:
-    """Whether this is an installed wheel: a checkout may hold changes."""
+    """True if this is an installed wheel: a checkout may hold changes."""
     return not is_checkout()

@@ -67,7 +67,7 @@ def evidence(
     labels: Labels | None = None,
     progress: Progress = silent,
 ) -> Evidence:
-    """All files, in memory."""
+    """All files of the evidence, in memory."""
     compared = check(library, data, labels, samples=SAMPLES, progress=progress)
     comparison = {
         **compared.to_json(),
@@ -147,7 +147,7 @@ def _listed(folder: Path) -> set[str]:
 
 
 def _shipped(name: str) -> Any:
-    """What the project says of this version of its own."""
+    """A file of facts that the project ships with this version."""
     return json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -171,6 +171,6 @@ def _json(value: Any) -> bytes:
 
 
 def _sums(digests: Mapping[str, str]) -> bytes:
-    """In the form of sha256sum."""
+    """The digests in the form of sha256sum."""
     lines = (f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
     return "".join(lines).encode()

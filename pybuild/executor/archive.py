@@ -60,7 +60,7 @@ def _with_state(graph: Graph, facts: Mapping[str, Any]) -> Graph:
 
 
 def read(path: str | Path, rebuild: Rebuild) -> Factory | Package:
-    """What export() wrote; a Package if it was one.
+    """Reads what export() wrote; returns a Package if it was one.
 
     Errors  BuildError for other files, or another version
     """
@@ -159,7 +159,10 @@ class Loaded(Factory):
         return {t.name: np.zeros(t.shape, t.dtype.numpy) for t in missing}
 
     def value(self, name: str) -> Array:
-        """Errors  LookupError for what it was written without"""
+        """The value of a parameter in the library.
+
+        Errors  LookupError for what it was written without
+        """
         if name not in self._values:
             raise LookupError(f"{self.where} was written without '{name}'")
         return self._values[name]
@@ -178,7 +181,7 @@ class Loaded(Factory):
 
     @functools.cached_property
     def built(self) -> Factory:
-        """The same library, made from its graph.
+        """The same library, built again from its graph.
 
         Errors  BuildError where this pybuild would make another
         """

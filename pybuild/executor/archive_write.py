@@ -29,8 +29,8 @@ CODE = {"llvm": "code.bc", "c": "code.so"}
 
 
 class Exported(Protocol):
-    """What is asked of a library: factory.py's Factory is one. Not bound: it is written
-    without its parameters.
+    """The interface that a library needs to be exported: factory.py's Factory has it.
+    Not bound: it is written without its parameters.
     """
 
     @property
@@ -53,7 +53,7 @@ class Exported(Protocol):
 
 
 def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
-    """Writes everything, or nothing where something is wrong.
+    """Writes all files, or nothing if there is an error.
 
     Errors  BuildError for a name that no folder can have, or without a compiler
     """
@@ -87,7 +87,7 @@ def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
 
 
 def _kept(library: Exported, params: bytes) -> bytes:
-    """The parameter file, without what users give."""
+    """The parameter file, without parameters that users give."""
     if library.bound:
         return params
     values = read_blob(params, PARAMS)
@@ -96,7 +96,7 @@ def _kept(library: Exported, params: bytes) -> bytes:
 
 
 def only(names: Collection[str], image: bytes) -> bytes:
-    """The image without other entries."""
+    """The image without other entries than these."""
     found = read_image(image, "parameters").parameters()
     kept = [p for p in found if p.name in names]
     assert len(kept) == len(names), (names, [p.name for p in found])
@@ -104,14 +104,14 @@ def only(names: Collection[str], image: bytes) -> bytes:
 
 
 def _state(graph: Graph) -> dict[str, Any]:
-    """What is kept from run to run: first values by name; the graph has them as its
-    last inputs and outputs."""
+    """The state that is kept from run to run: first values by name; the graph has them
+    as its last inputs and outputs."""
     if not graph.state:
         return {}
     return {"state": [[n, s.initial.tolist()] for n, s in graph.state.items()]}
 
 
 def abi() -> str:
-    """Of the tables in the code."""
+    """The number of the ABI that the tables in the code have."""
     text = (crt_include() / "crt" / "abi.h").read_text(encoding="utf-8")
     return text.partition("#define CRT_ABI ")[2].split()[0]

@@ -99,7 +99,7 @@ class GraphModuleDebug(GraphModule):
 
     @property
     def _dump_path(self) -> str:
-        """Where the files are, as scripts for TVM ask for it."""
+        """The folder with the files; scripts for TVM use this name."""
         return str(self.folder.path)
 
     def _maker(self, tensor: str) -> tuple[int, int]:
@@ -144,7 +144,7 @@ class GraphModuleDebug(GraphModule):
         self.debug_datum.display_debug_result(sort_by_time)
 
     def _times(self, how: Timing) -> list[list[float]]:
-        """Of each node; the steps of one stage share its time."""
+        """The times of each node; the steps of one stage share its time."""
         self._ready()
         stages = stage_times(self.net, how, self.inputs.again())
         sizes = [len(steps) for steps in self.net.stage_steps]
@@ -158,7 +158,7 @@ class GraphModuleDebug(GraphModule):
         return rows
 
     def _take(self) -> None:
-        """Every output of every node, of a run with the inputs that are there."""
+        """Records every output of every node in a run with the present inputs."""
         self._ready()
         net = self.net
         there = {
@@ -169,7 +169,7 @@ class GraphModuleDebug(GraphModule):
         self._values = recorded(net, {}, there)
 
     def tensors(self) -> dict[str, Array]:
-        """Of the last run, by keys that are unique: name, node and output number."""
+        """The tensors of the last run, by unique keys: name, node and output number."""
         found = {}
         for index, node in enumerate(self.nodes):
             for output, tensor in enumerate(node.outputs):
@@ -180,7 +180,7 @@ class GraphModuleDebug(GraphModule):
     def run_individual(
         self, number: int, repeat: int = 1, min_repeat_ms: float = 0, **options: Any
     ) -> list[list[float]]:
-        """Seconds of each node in each repeat; 0 for what computes nothing."""
+        """The seconds of each node in each repeat; 0 for nodes that compute nothing."""
         return self._times(Timing(number, repeat, min_repeat_ms, **options))
 
     def run_individual_node(
@@ -191,8 +191,8 @@ class GraphModuleDebug(GraphModule):
         min_repeat_ms: float = 0,
         **options: Any,
     ) -> BenchmarkResult:
-        """One layer alone, again and again; memory is then as after a run. On a board:
-        the layer in whole runs.
+        """Times one layer alone, again and again; memory is then as after a run. On a
+        board: the layer in whole runs.
 
         Errors  UnknownName for a number that no node has
         """
@@ -204,9 +204,9 @@ class GraphModuleDebug(GraphModule):
         return step_time(self.net, step, how, self.inputs.again())
 
     def profile(self, /, collectors: object = None, **inputs: Any) -> Report:
-        """Times of one run, after three to warm up."""
+        """The times of one run, after three runs to warm up."""
         if collectors is not None:
-            raise ValueError("collectors: there are none, only times are measured")
+            raise ValueError("collectors are not supported: only times are measured")
         self._give(inputs)
         times = self._times(Timing(number=1, repeat=_WARM_UP + 1))
         seconds = [spent[-1] for spent in times]
@@ -222,14 +222,15 @@ class GraphModuleDebug(GraphModule):
         return self._output(self._number(node), 0, out)
 
     def execute_node(self, index: int) -> None:
-        """Makes the outputs of the nodes up to this one; they are then taken by
-        get_node_output.
-        """
+        """Computes the outputs of the nodes up to this one, for get_node_output."""
         self._executed = self._number(index)
         self._take()
 
     def get_node_output(self, index: int, output: int = 0) -> Any:
-        """Errors  ValueError unless it is the node that was executed last"""
+        """The output of the node that was executed last.
+
+        Errors  ValueError unless it is the node that was executed last
+        """
         if index != self._executed:
             raise ValueError(f"node {index} is not the last that was executed")
         return self._copied(self.nodes[index].outputs[output].name, None)
@@ -245,7 +246,10 @@ class GraphModuleDebug(GraphModule):
         return handed(np.array(self._values[name]), out)
 
     def _number(self, node: Key) -> int:
-        """Errors  UnknownName; TypeError for what is neither number nor name"""
+        """The number of a node, given by name or number.
+
+        Errors  UnknownName; TypeError for what is neither number nor name
+        """
         if isinstance(node, str):
             names = [n.name for n in self.nodes]
             for there in (names, [n.short for n in self.nodes]):

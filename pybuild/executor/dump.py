@@ -1,4 +1,4 @@
-"""What a debug run says: a table, and files in a folder, named as TVM names them.
+"""The results of a debug run: a table, and files in a folder, named as TVM names them.
 
 Knows rows of facts, no instance.
 """
@@ -55,7 +55,7 @@ def debug_nodes(
     steps: Mapping[str, int],
     functions: Mapping[str, str],
 ) -> tuple[DebugNode, ...]:
-    """What is given, then the layers in the order in which they run.
+    """The inputs and parameters, then the layers in the order in which they run.
 
     steps      of the plan, by the first output
     functions  that nodes of a graph JSON call, by the node's name
@@ -74,7 +74,7 @@ def debug_nodes(
 
 
 def functions_of(graph_json: str) -> dict[str, str]:
-    """What each node of a graph JSON calls, by the node's name.
+    """The function that each node of a graph JSON calls, by the node's name.
 
     Errors  ValueError for another text
     """
@@ -83,11 +83,11 @@ def functions_of(graph_json: str) -> dict[str, str]:
         calls = [node for node in nodes if node["op"] != "null"]
         return {node["name"]: node["attrs"]["func_name"] for node in calls}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"the text is no graph JSON ({error})") from None
+        raise ValueError(f"the text is not a graph JSON ({error})") from None
 
 
 def key_of(nodes: Sequence[DebugNode], index: int, output: int) -> str:
-    """Unique, whatever the names of the nodes."""
+    """A unique key of an output, whatever the names of the nodes."""
     return f"{nodes[index].name}____topo-index:{index}____output-num:{output}"
 
 
@@ -121,7 +121,7 @@ def table(
 
 
 def trace(nodes: Sequence[DebugNode], times: Sequence[Sequence[float]]) -> str:
-    """The nodes one after the other, for chrome://tracing."""
+    """The nodes one after the other, as a trace for chrome://tracing."""
     events: list[dict[str, Any]] = []
     now = 0.0
     for node, spent in zip(nodes, times, strict=True):
@@ -168,7 +168,7 @@ def graph_dump(nodes: Sequence[DebugNode], given: int, heads: Sequence[Any]) -> 
 
 
 class DebugResult:
-    """What scripts ask a debug executor for, as tvm's debug_datum has it.
+    """The results that scripts ask a debug executor for, as in tvm's debug_datum.
 
     times, tensors  of the last run; empty before one
     """
@@ -188,7 +188,7 @@ class DebugResult:
         return [tensor.dtype.value for n in self._nodes for tensor in n.outputs]
 
     def get_output_tensors(self) -> dict[str, Array]:
-        """Of the last run, by the keys of the file."""
+        """The tensors of the last run, by the keys of the file."""
         return dict(self.tensors)
 
     def get_debug_result(self, sort_by_time: bool = True) -> str:
@@ -199,7 +199,7 @@ class DebugResult:
 
 
 class Folder:
-    """Where the files of one module go.
+    """The folder for the files of one module.
 
     root  None: a new temporary folder
     """
@@ -218,5 +218,5 @@ class Folder:
         self.write(TENSORS_FILE, write_blob(tensors, TENSORS_FILE))
 
     def remove(self) -> None:
-        """With everything in it."""
+        """Removes the folder with everything in it."""
         shutil.rmtree(self.root, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What makes graph executor modules by name, and can be exported: a built model.
+"""Built models that make graph executor modules by name, and that can be exported.
 
 As scripts know the result of relay.build. Knows no file. What runs models is imported
 where one is run: `crt build` and `crt inspect` run none.
@@ -44,25 +44,25 @@ class Factory(abc.ABC):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """The prefix of its symbols."""
+        """The prefix of the library's symbols."""
 
     @property
     @abc.abstractmethod
     def graph(self) -> Graph:
-        """As the user gave it."""
+        """The graph as the user gave it."""
 
     @property
     @abc.abstractmethod
     def slots(self) -> tuple[SlotFacts, ...]:
-        """What an instance binds."""
+        """The parameter slots that an instance binds."""
 
     @abc.abstractmethod
     def planned(self) -> Plan:
-        """What was built, for recording."""
+        """The plan that was built, for recording."""
 
     @abc.abstractmethod
     def code(self, backend: str | None = None) -> Compiled:
-        """Compiled once."""
+        """The compiled code, compiled once."""
 
     @abc.abstractmethod
     def portable(self) -> bytes:
@@ -77,7 +77,8 @@ class Factory(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What, beside graph, weights and code, an exported library must say."""
+        """The facts that an exported library must hold besides graph, weights and
+        code."""
 
     @abc.abstractmethod
     def retargeted(self, target: str) -> Factory:
@@ -85,7 +86,7 @@ class Factory(abc.ABC):
 
     @abc.abstractmethod
     def shipped(self) -> Mapping[str, Content]:
-        """What a firmware compiles or links: file name -> content."""
+        """The files that a firmware compiles or links: file name -> content."""
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -93,7 +94,10 @@ class Factory(abc.ABC):
         return f"{type(self).__name__}({self.name!r}, {signature(*ends)})"
 
     def __reduce__(self) -> NoReturn:
-        """Errors  TypeError: compiled code is in this process"""
+        """Refuses to be pickled.
+
+        Errors  TypeError: compiled code is in this process
+        """
         what = "a library is not pickled, its code is compiled in this process"
         hint = "export_library(path) writes it, pybuild.load_module(path) reads it"
         raise TypeError(f"{what}: {hint}")
@@ -109,18 +113,18 @@ class Factory(abc.ABC):
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, Tensor]:
-        """Those that kernels read, as users have them."""
+        """The parameters that kernels read, in the form that users have."""
         graph, read = self.graph, {n for slot in self.slots for n in slot.sources}
         return {name: graph.tensor(name) for name in graph.parameters if name in read}
 
     def value(self, name: str) -> Array:
-        """Of a parameter, as the model came."""
+        """The value of a parameter in the model file."""
         return self.graph.constants[name]
 
     def instance(
         self, backend: str | None = None, devices: Sequence[Device] = ()
     ) -> Net:
-        """As host(), with no parameter bound."""
+        """Does the same as host(), with no parameter bound."""
         from pybuild.host.native import Net
 
         return Net(self.planned, self.code(backend), devices)
@@ -143,7 +147,7 @@ class Factory(abc.ABC):
     type_key = "GraphExecutorFactory"
 
     def __iter__(self) -> Iterator[Any]:
-        """For `graph, lib, params = build(...)`."""
+        """Yields the parts for `graph, lib, params = build(...)`."""
         yield from (self.get_graph_json(), self.get_lib(), self.get_params())
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -217,7 +221,10 @@ class Package:
         return f"Package({', '.join(self.libraries)})"
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        """Errors  UnknownName that lists the models"""
+        """The function that makes a module of the named model.
+
+        Errors  UnknownName that lists the models
+        """
         if name not in self.libraries:
             raise _unknown(f"model '{name}'", self.libraries)
         return self.libraries[name][name]
@@ -225,7 +232,8 @@ class Package:
     get_function = __getitem__
 
     def export_library(self, path: str | Path) -> None:
-        """As of one library; load_module gives a Package again."""
+        """Writes the package as export_library writes one library; load_module reads it
+        as a Package."""
         from pybuild.executor.archive_write import export
 
         export(self.libraries, path)
@@ -238,7 +246,10 @@ def _unknown(what: str, known: Iterable[str]) -> UnknownName:
 
 
 def backend_of(name: str | None, default: str) -> str:
-    """Errors  BuildError for a back end that there is not"""
+    """The back end of that name.
+
+    Errors  BuildError for a back end that there is not
+    """
     chosen = name or default
     if chosen not in BACKENDS:
         what = f"'{chosen}' is not known"

@@ -1,5 +1,5 @@
-"""The inputs of one instance: given, read where they lie, shared, and followed to where
-another instance has them. Knows no parameter.
+"""The inputs of one instance: set, read in place, shared, or taken from another
+instance. Knows no parameter.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Inputs:
         self._followed: dict[str, tuple[Inputs, Key]] = {}
 
     def give(self, values: Mapping[str, Any]) -> None:
-        """Copies values; none if one of them does not fit.
+        """Copies values into inputs; none if one of them does not fit.
 
         Errors  ValueError for another shape or type
         """
@@ -52,13 +52,13 @@ class Inputs:
         self._followed.pop(name, None)
 
     def memory(self, name: str) -> Array:
-        """To be filled: the input then counts as given."""
+        """The memory of an input, to be filled: the input then counts as given."""
         self.refresh()
         return self.net.borrow_input(name)
 
     def again(self) -> Callable[[], None]:
-        """Gives what is given now again, where a run has used it up: for those who run
-        several times on the same inputs.
+        """A function that gives the present inputs again, after a run has used them up:
+        for repeated runs on the same inputs.
         """
         net = self.net
         used = {n for n in net.used_up if net.is_given(n) and not net.is_bound(n)}
@@ -72,15 +72,15 @@ class Inputs:
         return give
 
     def forget(self) -> None:
-        """All that was given and bound, as the instance has."""
+        """Forgets all inputs and bindings, as the instance does."""
         self._followed.clear()
         self.loaded.clear()
 
     # ---- where another instance has a tensor ----------------------------------
 
     def follow(self, name: str, other: Inputs, key: Key) -> None:
-        """Reads an input where another instance, or this one, has an output, else an
-        input: also when that moves.
+        """Reads an input from the memory of an output, or else an input, of another
+        instance or this one, even after it moves.
 
         Errors  ValueError for memory that this instance cannot read
         """
@@ -100,7 +100,7 @@ class Inputs:
             raise
 
     def refresh(self) -> None:
-        """Binds inputs anew whose sources have moved."""
+        """Binds inputs again whose sources have moved."""
         for name in self._followed:
             self._move(name)
 
@@ -155,7 +155,10 @@ class Inputs:
 
 
 def must_be_same(mine: Tensor, theirs: Tensor) -> None:
-    """Errors  CRT_ERR_DTYPE, CRT_ERR_SHAPE"""
+    """Checks that both tensors have the same type and shape.
+
+    Errors  CRT_ERR_DTYPE, CRT_ERR_SHAPE
+    """
     if mine.dtype is not theirs.dtype:
         what = f"'{mine.name}' is {mine.dtype.value}, there {theirs.dtype.value}"
         raise failure(_DTYPE, what)
@@ -165,7 +168,7 @@ def must_be_same(mine: Tensor, theirs: Tensor) -> None:
 
 
 def _frozen(values: Array) -> Array:
-    """A copy that nobody writes to."""
+    """A read-only copy."""
     made = aligned(values.nbytes).view(values.dtype).reshape(values.shape)
     np.copyto(made, values)
     made.flags.writeable = False

@@ -1,4 +1,4 @@
-"""What a module drives: an instance of a model on this machine, or on a board."""
+"""The instances that a module drives: on this machine, or on a board."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AnyDevice = Device | Accelerator
 def new_instance(
     source: Source, devices: Sequence[AnyDevice]
 ) -> tuple[Source, Instance]:
-    """An instance, and its library: on a board, that for the board's core."""
+    """A new instance, and its library: on a board, the library for the board's core."""
     first = devices[0] if devices else None
     if isinstance(first, RemoteDevice):
         return first.remote.instance(source)
@@ -34,14 +34,20 @@ def new_instance(
 
 
 def local(net: Instance) -> Net:
-    """Errors  ValueError for an instance on a board"""
+    """The instance, if it is on this machine.
+
+    Errors  ValueError for an instance on a board
+    """
     if isinstance(net, RemoteNet):
         raise ValueError("the memory of a board is not this machine's")
     return net
 
 
 def must_be_together(one: Instance, other: Instance) -> None:
-    """Errors  ValueError unless both are open, and on this machine or on one board"""
+    """Checks that both instances are in one place.
+
+    Errors  ValueError unless both are open, and on this machine or on one board
+    """
     one.must_be_open()
     other.must_be_open()
     if isinstance(one, RemoteNet) != isinstance(other, RemoteNet):
@@ -49,7 +55,7 @@ def must_be_together(one: Instance, other: Instance) -> None:
 
 
 def share_parameter(net: Instance, mine: int, donor: Instance, theirs: int) -> None:
-    """Makes one parameter that of the donor."""
+    """Makes one parameter share that of the donor."""
     must_be_together(net, donor)
     if isinstance(net, RemoteNet):
         assert isinstance(donor, RemoteNet)
@@ -88,7 +94,7 @@ def stage_times(
 def step_time(
     net: Instance, step: int, how: Timing, before: Callable[[], None]
 ) -> BenchmarkResult:
-    """One step alone, again and again; on a board: its stage, in whole runs."""
+    """Times one step alone, again and again; on a board: its stage, in whole runs."""
     if not isinstance(net, RemoteNet):
         return record.step_time(net, step, how, before)
     stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)

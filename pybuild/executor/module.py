@@ -77,16 +77,16 @@ class GraphModule(Timed):
 
     @property
     def lock(self) -> threading.RLock:
-        """Of the instance; on a board, of the session."""
+        """The lock of the instance; on a board, that of the session."""
         return self.net.lock
 
     @property
     def module(self) -> GraphModule:
-        """Itself, for scripts that ask for what is behind a module."""
+        """The module itself, for scripts that ask for the module behind it."""
         return self
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        """Errors  UnknownName for no function of a module"""
+        """The function of that name, as module["run"]; or raises UnknownName."""
         if name not in _FUNCTIONS:
             known = ", ".join(_FUNCTIONS)
             raise UnknownName(f"function '{name}' is not known; there is {known}")
@@ -97,7 +97,7 @@ class GraphModule(Timed):
 
     @property
     def type_key(self) -> str:
-        """ "rpc" of a board, else "GraphExecutor": as TVM's."""
+        """ "rpc" for a board, else "GraphExecutor", as in TVM."""
         return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
 
     def close(self) -> None:
@@ -193,9 +193,7 @@ class GraphModule(Timed):
 
     def setup_operators(self) -> None:
         """Checks once that everything is bound.
-
-        Errors  CRT_ERR_UNBOUND naming it
-        """
+        Errors  CRT_ERR_UNBOUND naming it"""
         self._ready()
         self.net.setup()
 
@@ -230,29 +228,33 @@ class GraphModule(Timed):
         return handed(self.net.borrow_output(key), out)
 
     def debug_get_output(self, node: Key, out: Any = None) -> Any:
-        """Errors  NotImplementedError: the debug executor has it"""
+        """Raises NotImplementedError: the debug executor has it."""
         hint = "create the module with pybuild.debug_executor.create"
         raise NotImplementedError(f"intermediate values are not kept: {hint}")
 
     # ---- what there is --------------------------------------------------------
 
     def get_num_inputs(self) -> int:
-        """Without parameters."""
+        """The number of inputs, without parameters."""
         return len(self.inputs.tensors)
 
     def get_num_params(self) -> int:
-        """How many weights may be set; constants are none."""
+        """The number of weights that may be set; constants do not count."""
         return len(self.parameters.tensors)
 
     def get_num_outputs(self) -> int:
-        """How many results a run has."""
+        """The number of outputs of a run."""
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:
-        """Of an input or a parameter; -1 if there is none, a TypeError for no name."""
+        """The number of an input or a parameter; -1 if there is none of that name.
+
+        Errors  TypeError for what is not a string
+        """
         if not isinstance(name, str):
-            raise TypeError(f"{name!r} is no name of an input")
-        return next((i for i, one in enumerate(self._names()) if one == name), -1)
+            raise TypeError(f"{name!r} is not a name of an input")
+        names = self._names()
+        return names.index(name) if name in names else -1
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Shapes and types of the inputs, without what load_params has set."""
@@ -264,7 +266,7 @@ class GraphModule(Timed):
         return _info(self.net.results)
 
     def _names(self) -> list[str]:
-        """Of all that can be set, in the order of their numbers."""
+        """The names of everything that can be set, in the order of their numbers."""
         return [*self.inputs.tensors, *self.parameters.tensors]
 
     def _name(self, key: Key) -> str:
@@ -392,7 +394,7 @@ def _among(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any
 
 
 def _names_in(data: bytes) -> list[str]:
-    """Of a parameter file; payloads are not looked at."""
+    """The names in a parameter file; payloads are not read."""
     if is_blob(data):
         return blob_names(data, "parameters")
     if is_image(data):

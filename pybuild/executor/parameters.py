@@ -1,4 +1,4 @@
-"""The weights of one instance: given as users have them, bound as kernels read them.
+"""The weights of one instance: given in the user's form, bound in the kernels' form.
 
 Giving is cheap; they are packed on the host before the next run. Knows no layer.
 """
@@ -53,7 +53,8 @@ class Parameters:
             net.load_params(Weights(only(fixed, source.image())))
 
     def reset(self) -> None:
-        """All as the model came, in the one image of all such instances."""
+        """Sets all parameters to their values in the model file, in the image that such
+        instances share."""
         if self._source.slots:
             self._net.load_params(self._source.weights)
         self._given = dict.fromkeys(self.tensors)
@@ -73,7 +74,7 @@ class Parameters:
         self.waiting |= made.keys()
 
     def value(self, name: str) -> Array:
-        """As the user has it.
+        """The value of a parameter in the form that users have.
 
         Errors  UnknownName; LookupError if it was never given
         """
@@ -114,7 +115,7 @@ class Parameters:
         self.waiting = set() if done else self.waiting & self._open()
 
     def _open(self) -> set[str]:
-        """Given, but part of a slot whose other parts are not."""
+        """The parameters that were given, but are part of a slot with missing parts."""
         return {
             name
             for slot in self._source.slots
@@ -180,8 +181,8 @@ class Parameters:
         return tuple(sorted(names))
 
     def matched(self, donor: Parameters, names: Iterable[str]) -> Shared:
-        """What share() of parameters of these names is to do; nothing has changed yet
-        but what waited to be packed.
+        """The work that share() of parameters of these names will do; so far only
+        waiting packing is done.
 
         Errors  UnknownName; ValueError for one that is packed together with others;
                 CRT_ERR_UNBOUND, CRT_ERR_DTYPE, CRT_ERR_SHAPE, CRT_ERR_LAYOUT
@@ -204,7 +205,7 @@ class Parameters:
         return Shared(frozenset(wanted), tuple(pairs))
 
     def _number(self, want: SlotFacts) -> int:
-        """Of a slot that is made of the same parameters and arranged alike.
+        """The number of a slot that is made of the same parameters and arranged alike.
 
         Errors  CRT_ERR_LAYOUT
         """

@@ -1,4 +1,4 @@
-"""Which device of a script's list computes which node of a graph JSON.
+"""Assigns the devices in a script's list to the nodes of a graph JSON.
 
 Files of other writers say the type of a device (cpu is 1, ext_dev 12), ours its number
 in the list.
@@ -17,7 +17,8 @@ from pybuild.ir.graph import Graph
 
 
 def type_of(device: AnyDevice) -> int:
-    """DLPack's number; what does the work of a device is an ext_dev."""
+    """DLPack's number of the device's type; a device driven by user code is an
+    ext_dev."""
     if isinstance(device, Device):
         return device.device_type % 128
     return cpu().device_type if isinstance(device, Cpu) else EXT_DEV.device_type

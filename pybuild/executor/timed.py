@@ -1,4 +1,4 @@
-"""How a graph executor module is measured, by its own clock or a board's."""
+"""Measures a graph executor module, by its own clock or a board's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pybuild.rpc.net import RemoteNet
 
 
 class Timed(abc.ABC):
-    """The part of a module that is about time."""
+    """The part of a module that measures time."""
 
     net: Instance
     inputs: Inputs
@@ -28,7 +28,7 @@ class Timed(abc.ABC):
 
     @abc.abstractmethod
     def _ready(self) -> None:
-        """Binds what is packed."""
+        """Binds waiting parameters."""
 
     def time_evaluator(
         self,
@@ -57,7 +57,7 @@ class Timed(abc.ABC):
         return time_evaluator(self[func_name], **options)
 
     def _again_and_again(self) -> Callable[..., Any]:
-        """A run of what is given now, any number of times."""
+        """A function that runs with the present inputs, any number of times."""
         again, run = self.inputs.again(), self["run"]
 
         def call(*given: Any, **more: Any) -> None:

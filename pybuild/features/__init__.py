@@ -1,4 +1,4 @@
-"""What stands before a net, as integer graphs: the same bits in training and on the
+"""Features before a net, as integer graphs: the same bits in training and on the
 device.
 """
 

@@ -32,7 +32,8 @@ def rows_of(net: Graph, bands: int) -> int:
         raise BuildError(net.source, what, "a net with one input")
     x = net.tensor(net.inputs[0])
     if x.size % bands or not x.size:
-        what = f"input '{x.name}' {list(x.shape)} is no whole rows of {bands} bands"
+        what = f"input '{x.name}' {list(x.shape)} does not split into rows of "
+        what += f"{bands} bands"
         raise BuildError(net.source, what, "features with as many bands as the net")
     return x.size // bands
 
@@ -267,7 +268,10 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def _must_hold(where: str, want: Tensor, have: Tensor) -> None:
-    """Errors  BuildError where the net's integers hold too little of the features"""
+    """Checks that the net's integers cover the features.
+
+    Errors  BuildError where the net's integers hold too little of the features
+    """
     if want.quant is None or have.quant is None:
         told = "the net's input" if want.quant is None else "what features are"
         raise BuildError(where, f"{told} has no scale, the other has one", _TRAIN)

@@ -1,4 +1,4 @@
-"""Which word is heard, from scores that come again and again: nodes behind a net."""
+"""Decides which word is heard, from scores of run after run: nodes behind a net."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Nodes:
-    """What a decision adds to a graph."""
+    """The nodes that a decision adds to a graph."""
 
     nodes: tuple[Node, ...]
     tensors: tuple[Tensor, ...]
@@ -32,7 +32,7 @@ class Decision:
                 active
     release     it stays active while its score is as much; None: the threshold
     refractory  runs after a word was heard in which no other is
-    ignore      classes that are no words (silence, unknown)
+    ignore      classes that are not words (silence, unknown)
     """
 
     smooth: int = 4
@@ -42,7 +42,7 @@ class Decision:
     ignore: tuple[int, ...] = ()
 
     def wrong(self, classes: int) -> list[str]:
-        """What makes no sense."""
+        """The problems of the arguments."""
         low = self.threshold if self.release is None else self.release
         found = []
         if not 1 <= self.smooth <= MOST_RUNS:

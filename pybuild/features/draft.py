@@ -50,7 +50,7 @@ class Draft:
         self, op: str, reads: Sequence[Tensor], quant: Quant | None = None,
         **attrs: Attr,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """All outputs of a node."""
+        """Adds a node and returns all its outputs."""
         name, count = op, 1
         while name in self.tensors:
             count += 1
@@ -66,7 +66,7 @@ class Draft:
         return tuple(made)
 
     def shaped(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """The same elements."""
+        """The same elements in another shape."""
         made = self._add(Tensor(f"{x.name} row", shape, x.dtype, x.quant))
         self.nodes.append(Node("reshape", made.name, (x.name,), (made.name,)))
         return made

@@ -40,7 +40,7 @@ def with_camera(images: Images, net: Graph, decision: Decision | None = None) ->
 
 
 def _quant(net: Graph, want: Tensor) -> Quant:
-    """Of a picture in int8, whose numbers are those of the net's input."""
+    """The quantisation of an int8 picture that fits the net's input."""
     match want.dtype:
         case DType.INT8:
             return want.quant or PIXELS

@@ -1,4 +1,4 @@
-"""What stands before a net that sees: a camera's bytes to pixels, and the twin."""
+"""The front of a net that sees: a camera's bytes to pixels, and the same in numpy."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def logarithms(
     draft: Draft, rate: int, window: int, hop: int, bands: int, low: float,
     high: float, *, subtract_noise: bool, gain: bool,
 ) -> Tensor:  # fmt: skip
-    """From samples to the natural logarithm of mel bands, int16."""
+    """Adds nodes from samples to the natural logarithm of mel bands, int16."""
     length = max(LEAST, 1 << (window - 1).bit_length())
     x = draft.input("samples", (hop,))
     y = draft.framed(x, window)
@@ -240,7 +240,10 @@ def _scaled_back(draft: Draft, y: Tensor, bits: Tensor, correction: int) -> Tens
 
 
 def refuse(name: str, wrong: list[str], subtract_noise: bool, gain: bool) -> None:
-    """Errors  BuildError for what is wrong"""
+    """Refuses arguments that are wrong.
+
+    Errors  BuildError for what is wrong
+    """
     if gain and not subtract_noise:
         wrong = [*wrong, "gain needs subtract_noise"]
     if wrong:
@@ -250,7 +253,7 @@ def refuse(name: str, wrong: list[str], subtract_noise: bool, gain: bool) -> Non
 def wrong_numbers(
     rate: int, window: int, hop: int, bands: int, low: float, high: float, scale: float
 ) -> list[str]:
-    """What makes no sense."""
+    """The problems of the arguments."""
     found = []
     if not 16 <= window <= MOST:
         found.append(f"window is {window} samples, not from 16 to {MOST}")

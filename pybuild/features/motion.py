@@ -79,7 +79,7 @@ class _Motion(Draft):
         return self.op("map", [x], fn="cast", to=to.value)
 
     def mean(self, x: Tensor, bits: int) -> Tensor:
-        """Of 2^bits numbers, to the nearest."""
+        """The mean of 2^bits numbers, rounded to nearest."""
         total = self.op("reduce", [x], fn="sum", axis=0)
         half = self.number("half of all", 1 << (bits - 1), x.dtype)
         places = self.number("places of all", bits, x.dtype)
@@ -130,7 +130,7 @@ class _Motion(Draft):
 
 
 def _bands(rate: float, window: int, bands: int, low: float, high: float) -> Bands:
-    """Each frequency in one band, with all of it."""
+    """The bands, with each frequency in one of them."""
     step = rate / window
     edges = np.linspace(low, high, bands + 1)
     places = np.arange(window // 2 + 1) * step
@@ -148,7 +148,7 @@ def _wrong(
     rate: float, window: int, hop: int, axes: int, bands: int, low: float,
     high: float, scale: float,
 ) -> list[str]:  # fmt: skip
-    """What makes no sense."""
+    """The problems of the arguments."""
     found = []
     if window & (window - 1) or not _LEAST <= window <= MOST:
         found.append(f"window is {window}, no power of two from {_LEAST} to {MOST}")

@@ -91,7 +91,7 @@ def _first(net: Graph) -> tuple[Node, int, int]:
 
 
 def _is_picture(net: Graph, name: str) -> bool:
-    """Whether what a convolution reads is the input, or the input with colours last."""
+    """True if what a convolution reads is the input, or the input with colours last."""
     x, shape = net.tensor(net.inputs[0]), net.tensor(name).shape
     given = np.arange(x.size, dtype=np.float32)
     values: dict[str, Array] = {x.name: given.reshape(x.shape)}

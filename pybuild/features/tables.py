@@ -43,7 +43,7 @@ class Bands:
     last: int
 
     def tables(self) -> dict[str, Array]:
-        """As the operator filter_bank takes them."""
+        """The tables in the form that the operator filter_bank takes."""
         return {
             "weights": self.weights, "unweights": self.unweights,
             "starts": self.starts, "places": self.places, "widths": self.widths,

@@ -10,8 +10,8 @@ _MOST = 255  # characters, of every system that there is
 
 
 def is_plain(name: object) -> bool:
-    """Whether it is the name of a file, on each system: no path, no drive, and
-    nothing in it that a terminal would obey."""
+    """True if it is the name of a file, on each system: no path, no drive, and nothing
+    in it that a terminal would obey."""
     return (
         isinstance(name, str)
         and 0 < len(name) <= _MOST
@@ -23,12 +23,12 @@ def is_plain(name: object) -> bool:
 
 
 def is_inside(name: object) -> bool:
-    """Whether it is a path of plain names, as `crt/src/run.c`."""
+    """True if it is a path of plain names, as `crt/src/run.c`."""
     return isinstance(name, str) and all(map(is_plain, name.split("/")))
 
 
 def stays_within(folder: Path, path: Path) -> bool:
-    """Whether a path, with all links followed, ends in the folder or below it."""
+    """True if a path, with all links followed, ends in the folder or below it."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):

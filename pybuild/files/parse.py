@@ -25,7 +25,7 @@ _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
 class Unreadable(ValueError):
-    """What is wrong; `line` where it is known, else 0."""
+    """An error in a file; `line` if it is known, else 0."""
 
     def __init__(self, what: str, line: int = 0) -> None:
         super().__init__(what)
@@ -33,7 +33,10 @@ class Unreadable(ValueError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Errors  Unreadable"""
+    """The table in a TOML text.
+
+    Errors  Unreadable
+    """
     import tomllib
 
     if len(text) > WRITTEN:
@@ -61,7 +64,10 @@ def _not_toml(what: str) -> Unreadable:
 
 
 def parse_json(data: bytes | str, most: int = REPORT) -> Any:
-    """Errors  Unreadable"""
+    """The value in a JSON text.
+
+    Errors  Unreadable
+    """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > most:
         raise Unreadable(f"has more than {most:,} bytes")
@@ -77,9 +83,9 @@ def parse_json(data: bytes | str, most: int = REPORT) -> Any:
     except RecursionError:
         raise Unreadable("is nested too deep") from None
     except UnicodeDecodeError:
-        raise Unreadable("is no text in UTF-8") from None
+        raise Unreadable("is not text in UTF-8") from None
     except json.JSONDecodeError as error:
-        raise Unreadable(f"is no JSON: {error.msg}", error.lineno) from None
+        raise Unreadable(f"is not JSON: {error.msg}", error.lineno) from None
     except ValueError:
         raise Unreadable(_DIGITS) from None
     _must_be_plain(made, finite=True)
@@ -87,11 +93,13 @@ def parse_json(data: bytes | str, most: int = REPORT) -> Any:
 
 
 def _no_number(word: str) -> None:
-    raise Unreadable(f"has {word}, which is no JSON")
+    raise Unreadable(f"has {word}, which is not JSON")
 
 
 def _must_be_plain(value: Any, finite: bool = False) -> None:
-    """Errors  Unreadable for what is nested too deep, an integer of more than 64 bits,
+    """Checks the values of a document.
+
+    Errors  Unreadable for what is nested too deep, an integer of more than 64 bits,
     which not even a message could say; finite: for numbers of JSON like 1e999, too
     """
     waiting = [iter([value])]

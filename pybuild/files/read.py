@@ -37,7 +37,7 @@ def opened(path: str | os.PathLike[str], most: int) -> BufferedReader:
     try:
         number = os.open(path, _FLAGS)
     except ValueError:  # of characters that no path has
-        raise OSError(errno.EINVAL, "is no path", os.fspath(path)) from None
+        raise OSError(errno.EINVAL, "is not a path", os.fspath(path)) from None
     try:
         facts = os.fstat(number)
         _must_be_regular(os.fspath(path), facts)
@@ -60,7 +60,10 @@ def _must_be_regular(path: str, facts: os.stat_result) -> None:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = MODEL) -> bytes:
-    """Errors  OSError"""
+    """The bytes of a regular file of at most that size.
+
+    Errors  OSError
+    """
     with opened(path, most) as file:
         data = file.read(most + 1)  # one that grows meanwhile ends here
     if len(data) > most:
@@ -79,7 +82,7 @@ def read_text(path: str | os.PathLike[str], most: int = TEXT) -> str:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether opened() would take it, as far as its kind goes."""
+    """True if opened() would take it, as far as its kind goes."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):

@@ -16,5 +16,5 @@ def say(text: object = "", end: str = "\n", *, error: bool = False) -> None:
 
 
 def say_json(facts: Any) -> None:
-    """One object on stdout, in ASCII."""
+    """Prints one object on stdout, in ASCII."""
     print(json.dumps(facts, indent=2).replace("\x7f", "\\u007f"))

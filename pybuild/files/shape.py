@@ -1,4 +1,4 @@
-"""What plain values must be, key by key, as JSON Schema says it; every misfit is told.
+"""Checks of plain values, key by key, against a JSON Schema; every misfit is reported.
 
 Knows the words of JSON Schema that pybuild's own schemas use (WORDS), and two more
 formats: "name", of a file beside, and "path", of one within a folder.
@@ -78,7 +78,8 @@ def misfits(value: Any, schema: Schema, defs: Schema) -> Iterator[tuple[str, str
 
 
 def _plainly(value: Any, schema: Schema) -> str:
-    """What it must be and is not, without what is in it; ""."""
+    """The schema in words that a value does not match, without its parts; "" if it
+    matches."""
     if "type" in schema:
         word, fits = _TYPES[schema["type"]]
         if not fits(value):
@@ -131,7 +132,8 @@ def _of_list(
 def _of_none(
     value: Any, schemas: Iterable[Schema], defs: Schema
 ) -> Iterator[tuple[str, str]]:
-    """Where it is none of several: of the one that it is like, or of what they are."""
+    """The misfits of a value that fits none of several schemas: those of the most
+    similar one, or all kinds."""
     near: list[list[tuple[str, str]]] = []
     kinds: list[str] = []
     for schema in schemas:

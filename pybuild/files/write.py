@@ -45,7 +45,7 @@ def write_bytes(path: Path, parts: Iterable[bytes | memoryview]) -> str:
 
 
 def leads_out(folder: Path, name: str) -> bool:
-    """Whether a file of that name would lie elsewhere than in the folder: by its name,
+    """True if a file of that name would lie elsewhere than in the folder: by its name,
     or by a link among the folders on its way."""
     inside = folder.resolve()
     return not (inside / name).parent.resolve().is_relative_to(inside)

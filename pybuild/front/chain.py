@@ -25,7 +25,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Front:
-    """What stands around a net.
+    """The features before a net and the decision after it.
 
     features  graph of one input of samples, one output: a row; or a camera's pictures,
               whose every frame is a run
@@ -48,7 +48,11 @@ def with_front(model: Model, front: Front) -> Model:
     net, recipe = model.lower(), Recipe(None, model.recipe.load)  # no file tells of all
     if isinstance(front.features, Images):
         if front.every or front.stream:
-            raise BuildError(net.source, "every and stream are of samples", "leave out")
+            raise BuildError(
+                net.source,
+                "every and stream apply only to models fed with samples",
+                "leave out",
+            )
         graph = with_camera(front.features, net, front.decision)
         return replace(model.with_graph(graph), recipe=recipe)
     bands = front.features.tensor(front.features.outputs[0]).size
@@ -100,7 +104,7 @@ class Chain:
 
     def __call__(self, given: Any) -> dict[str, Array]:
         """All outputs of a whole recording that begins with silence, or of frames, run
-        after run, with the bits of the device.
+        by run, with the bits of the device.
 
         Shapes   samples int16[n]; or frames uint8[n, height, width * bytes], or with
                  bytes as an axis; each output [runs, ...]
@@ -121,7 +125,7 @@ class Chain:
         }  # fmt: skip
 
     def _parts(self, given: Array) -> list[Array]:
-        """What each run is given."""
+        """The samples that each run gets."""
         kind, shape = self.given.dtype, self.given.shape
         if self.graph.sampled:
             fits, want = given.ndim == 1, "int16[n]"
@@ -139,5 +143,5 @@ class Chain:
         return [given[at - self.samples : at] for at in ends]
 
     def build(self, out: str | Path | None = None, **options: Any) -> Any:
-        """As Model.build()."""
+        """Does the same as Model.build()."""
         return self.model.build(out, **options)

@@ -39,8 +39,8 @@ _JOINED = re.compile(r"(.+?\.(?:toml|json))\+(.+)", re.DOTALL)
 
 
 def parted(path: str, front: str | None = None) -> tuple[str | None, str]:
-    """Of FRONT.toml+NET both paths; of any other, or of a file of that name, `front`
-    and itself.
+    """The two paths in FRONT.toml+NET; for any other path, or an existing file of that
+    name, `front` and the path itself.
 
     Errors  BuildError where both say what stands before the net
     """
@@ -94,7 +94,7 @@ def read_front(path: str | Path) -> Front:
 
 
 def _told(path: Path) -> dict[str, Any]:
-    """Errors  BuildError for what is no table of TOML or JSON"""
+    """Errors  BuildError for what is not a table of TOML or JSON"""
     where, is_json = f"{OPTION} {path.name}", path.suffix == ".json"
     try:
         data = read_bytes(path, WRITTEN)
@@ -102,12 +102,12 @@ def _told(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise BuildError(where, f"cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise BuildError(where, "is no text in UTF-8") from None
+        raise BuildError(where, "is not text in UTF-8") from None
     except Unreadable as error:
         line = f":{error.line}" if error.line else ""
         raise BuildError(f"{where}{line}", error.what) from None
     if not isinstance(told, dict):
-        raise BuildError(where, "is no table", "[features], [decision]")
+        raise BuildError(where, "is not a table", "[features], [decision]")
     return told
 
 

@@ -78,7 +78,7 @@ def _zipped(*names: str) -> Callable[[bytes], bool]:
 
 
 def _members(data: bytes) -> list[str]:
-    """Of a zip archive; [] if it is none, or damaged."""
+    """The names of files in a zip archive; [] if it is not an archive, or damaged."""
     if not data.startswith(b"PK\x03\x04"):
         return []
     try:
@@ -174,7 +174,7 @@ FOREIGN = (
     Foreign(_starts(b"\x93NUMPY"), "holds an array (.npy), not a model", _ANY),
     Foreign(_starts(b"PK\x03\x04"), "is a zip archive",
             "unzip it, and give the .tflite, .onnx or graph .json in it"),
-    Foreign(_starts(b"\x1f\x8b"), "is packed with gzip",
+    Foreign(_starts(b"\x1f\x8b"), "is compressed with gzip",
             "unpack it first: gunzip -c {name} > {stem}"),
     Foreign(_starts(b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf"), "is packed",
             "unpack it first"),
@@ -209,12 +209,19 @@ def format_of(data: bytes, where: str) -> str:
         return JSON
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]  # which is damaged: its front end says how
-    what = f"files '{suffix}' are not read" if suffix else "is no model that is read"
+    what = (
+        f"files '{suffix}' are not read"
+        if suffix
+        else "is not in a supported model format"
+    )
     raise BuildError(name, what, _ANY)
 
 
 def refuse_folder(path: Path) -> None:
-    """Errors  BuildError for a folder that is a model of another format"""
+    """Refuses a folder in place of a model file.
+
+    Errors  BuildError for a folder that is a model of another format
+    """
     if (path / "saved_model.pb").is_file():
         hint = _filled(_SAVED_MODEL, str(path / "saved_model.pb"))
         raise BuildError(path.name, "is a SavedModel of TensorFlow", hint)
@@ -231,7 +238,9 @@ def _filled(hint: str, where: str) -> str:
 
 
 def must_suit(kind: str, options: Mapping[str, object]) -> None:
-    """Errors  BuildError for an option that only files of other formats have
+    """Checks that the options apply to this format.
+
+    Errors  BuildError for an option that only files of other formats have
 
     options  their words, and what was asked for
     """

@@ -48,7 +48,7 @@ def errors() -> dict[int, type[CrtError]]:
 
 
 def check(code: int) -> int:
-    """The code itself if it is no error.
+    """The code itself if it is not an error.
 
     Errors  the exception class of the code
     """

@@ -1,5 +1,5 @@
-"""Where an instance on this machine reads inputs and parameters and writes outputs: at
-home, in arrays of the user's, in the memory of devices.
+"""The places where an instance on this machine reads inputs and parameters and writes
+outputs: at home, in the user's arrays, in the memory of devices.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Binding(abc.ABC):
     def _name(self, slot: int) -> str: ...
 
     def bind_input(self, key: Key, array: Array | None) -> None:
-        """Lets runs read a contiguous array where it is; None: back home.
+        """Lets runs read a contiguous array in place; None: back home.
 
         Errors  ValueError for an input on a device, which cannot read it there
         """
         self._bind_input(index_of(key, self.inputs, "input"), array, None)
 
     def read_at(self, key: Key, place: Array, whose: Device | None) -> None:
-        """As bind_input, of memory that place_of() of an instance gave; nothing where
-        it is bound so.
+        """Does the same as bind_input, with memory from place_of() of an instance;
+        nothing if it is bound so already.
         """
         index = index_of(key, self.inputs, "input")
         bound = self._bound.get(index)
@@ -69,11 +69,11 @@ class Binding(abc.ABC):
         self._keep_bound(index, array)
 
     def is_bound(self, key: Key) -> bool:
-        """Whether runs read an input where an array of the user's is."""
+        """True if runs read an input from the user's array."""
         return index_of(key, self.inputs, "input") in self._bound
 
     def is_given(self, key: Key) -> bool:
-        """Whether an input has a value, whatever becomes of it in a run."""
+        """True if an input has a value, whatever becomes of it in a run."""
         index, graph = index_of(key, self.inputs, "input"), self._graph
         if index in self._bound or (graph.turn and graph.turn.owner != graph):
             return index in self._bound
@@ -118,7 +118,8 @@ class Binding(abc.ABC):
             self._bound[slot] = array
 
     def _named(self, code: int, slot: int) -> None:
-        """As check; the message names the tensor and the alignment that it needs."""
+        """Does the same as check; the message names the tensor and the alignment that
+        it needs."""
         if code < 0:
             there = self._model.tensors[slot]
             kind = errors()[code]
@@ -127,8 +128,8 @@ class Binding(abc.ABC):
 
     @as_it_is  # of another thread's instance, while this one's lock is held
     def place_of(self, key: Key, output: bool) -> tuple[Array, Device | None]:
-        """Where an input, or output, is read or written, and whose memory it is, as
-        read_at() takes it.
+        """The memory from which an input is read, or to which an output is written, and
+        its device, as read_at() takes it.
 
         Errors  ValueError after close()
         """
@@ -140,12 +141,12 @@ class Binding(abc.ABC):
         return self._view(slot, among[index]), self.device_of(slot)
 
     def _number(self, slot: int) -> int:
-        """Of the device that a tensor is on; 0: the CPU."""
+        """The number of the device that a tensor is on; 0: the CPU."""
         return self.region_devices[int(self._model.tensors[slot].region)]
 
     @staticmethod
     def is_here(device: Device) -> bool:
-        """Whether it is the CPU, under whatever number."""
+        """True if it is the CPU, under whatever number."""
         return not device.struct[0]
 
     def device_of(self, slot: int) -> Device | None:
@@ -163,7 +164,7 @@ class Binding(abc.ABC):
         return piece.view(tensor.dtype.numpy).reshape(tensor.shape)
 
     def _copied_out(self, slot: int, tensor: Tensor) -> Array:
-        """From a device's memory."""
+        """A copy from a device's memory."""
         piece = self._view(slot, tensor).reshape(-1).view(np.uint8)
         raw = read(self.devices[self._number(slot)], piece)
         return raw.view(tensor.dtype.numpy).reshape(tensor.shape)

@@ -1,4 +1,4 @@
-"""What check and bench need of a build; model.py's Library is one."""
+"""The facts of a build that check and bench need; model.py's Library has them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Library(Protocol):
 
     @property
     def processor(self) -> Llvm | None:
-        """Of the object; None: there is none, all is C."""
+        """The processor that an object is for; None: the build is C."""
         ...
 
     def sources(self) -> Mapping[str, str]:
@@ -52,7 +52,7 @@ class Library(Protocol):
 
     @property
     def graph(self) -> Graph:
-        """As the file gives it."""
+        """The graph as the file gives it."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class Library(Protocol):
 
     @property
     def kernels(self) -> Options:
-        """What could compute each layer."""
+        """The kernels that could compute each layer."""
         ...
 
     def again(self, **changed: Any) -> Library:

@@ -91,7 +91,10 @@ class Opened:
         last.atexit = False  # at the end of the process nothing is closed
 
     def address(self, name: str) -> int:
-        """Errors  ValueError for a name that it has not"""
+        """The address of a symbol.
+
+        Errors  ValueError for a name that it has not
+        """
         return ctypes.addressof(ctypes.c_char.in_dll(self.symbols, name))
 
 

@@ -48,7 +48,7 @@ class SlotFacts:
 def slot_facts(
     slots: Iterable[tuple[str, int, Iterable[str]]], named: bool
 ) -> tuple[SlotFacts, ...]:
-    """Of a model's slots in the order of their numbers."""
+    """The facts of a model's slots, in the order of their numbers."""
     return tuple(
         SlotFacts(name, layout, tuple(sources), name if named else str(number))
         for number, (name, layout, sources) in enumerate(slots)

@@ -18,7 +18,7 @@ _LINE = 64  # bytes
 
 
 class Device(Protocol):
-    """What Net needs of a device.
+    """The interface of a device that Net needs.
 
     Owner   the device stays as long as any instance has it
     """

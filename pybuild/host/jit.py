@@ -43,7 +43,7 @@ def host_features() -> str:
 
 
 def vector_features() -> frozenset[str]:
-    """What kernels for this machine may use, by its processor."""
+    """The features that kernels for this machine may use, by its processor."""
     names = [f.removeprefix("+") for f in host_features().split(",") if f[0] == "+"]
     return wide_features(frozenset(names))
 
@@ -81,7 +81,10 @@ NO_FUNCTIONS = UserFunctions({})
 
 
 def user_functions(kernels: Sequence[Func]) -> UserFunctions:
-    """Errors  BuildError without a compiler, or with its message"""
+    """The user's C functions, compiled.
+
+    Errors  BuildError without a compiler, or with its message
+    """
     texts = sources(kernels, ())
     if not texts:
         return NO_FUNCTIONS

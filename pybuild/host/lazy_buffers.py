@@ -1,4 +1,4 @@
-"""Memory for lazy inputs and outputs, where nobody cares where they are."""
+"""Memory for lazy inputs and outputs that the caller does not provide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One lock for all calls of an object, for those who use it from several threads."""
+"""One lock for all calls of an object, so that several threads can use it."""
 
 from __future__ import annotations
 

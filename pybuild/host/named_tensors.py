@@ -36,7 +36,7 @@ def number_of(key: object) -> int | None:
 
 
 def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
-    """Which of the tensors has this name, or this number.
+    """The index of the tensor with this name, or this number.
 
     role    what they are, for the message; an "output" may be NAME:NUMBER, too, which
             is TVM's name of it
@@ -103,9 +103,9 @@ def _exact(tensor: Tensor, value: Any) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             made: Array = given.astype(kind)
     except (TypeError, ValueError):  # of other objects, or rows of several lengths
-        raise ValueError(f"'{tensor.name}': is no array of numbers") from None
+        raise ValueError(f"'{tensor.name}': is not an array of numbers") from None
     if given.dtype.kind not in "biuf":
-        raise ValueError(f"'{tensor.name}': is no array of numbers")
+        raise ValueError(f"'{tensor.name}': is not an array of numbers")
     if given.dtype.kind == "f" and np.any(np.abs(given) > _WHOLE):
         given = np.asarray(value, object)  # integers between floats are rounded
         same = np.vectorize(lambda one: _is_kept(kind, one), otypes=[bool])(given)
@@ -121,7 +121,7 @@ def _exact(tensor: Tensor, value: Any) -> Array:
 
 
 def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
-    """Whether one number stays what it is; floats may be rounded to floats."""
+    """True if one number stays what it is; floats may be rounded to floats."""
     if kind.kind != "f":
         low, high = np.iinfo(kind.name).min, np.iinfo(kind.name).max
         return bool(np.isfinite(float(value)) and low <= value <= high) and (
@@ -131,7 +131,7 @@ def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
 
 
 def _hint(tensor: Tensor, given: Array) -> str:
-    """For real numbers where a model wants its integers."""
+    """The hint for real numbers given to an integer model."""
     if tensor.quant is None or given.dtype.kind != "f":
         return ""
     return ". Hint: net.quantise(...) makes its integers of real numbers"
@@ -155,7 +155,10 @@ class Named(abc.ABC):
         """Runs once on the inputs that are set."""
 
     def __reduce__(self) -> NoReturn:
-        """Errors  TypeError: memory and code are in this process"""
+        """Refuses to be pickled.
+
+        Errors  TypeError: memory and code are in this process
+        """
         what = "an instance is not pickled, its memory is in this process"
         raise TypeError(f"{what}: make one of the library there")
 
@@ -210,7 +213,7 @@ class Named(abc.ABC):
 
         net.run(**net.quantise(image=photo)), or net.quantise(photo) of the only input
 
-        Errors  UnknownName; ValueError for another shape, or what is no number
+        Errors  UnknownName; ValueError for another shape, or what is not a number
         """
         if inputs or value is None:
             return {name: self._quantised(name, x) for name, x in inputs.items()}
@@ -226,7 +229,7 @@ class Named(abc.ABC):
             have = f"[{', '.join(map(str, real.shape))}]"
             raise ValueError(f"'{tensor.name}' is {list(tensor.shape)}, not {have}")
         if np.isnan(real).any():
-            raise ValueError(f"'{tensor.name}' holds what is no number")
+            raise ValueError(f"'{tensor.name}' holds a value that is not a number")
         if tensor.quant is not None:
             return quantized(real, tensor, "even")
         if not tensor.dtype.is_float:

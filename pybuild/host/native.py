@@ -90,7 +90,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @as_it_is
     def must_be_open(self) -> None:
-        """Errors  ValueError after close()"""
+        """Raises ValueError after close()."""
         assert self._graph
 
     @property
@@ -116,7 +116,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def instance_bytes(self) -> int:
-        """Of everything else that an instance of this machine needs."""
+        """The bytes of everything else that an instance on this machine needs."""
         sizes = map(self._ffi.sizeof, (self._base, self._fresh, self._pointers))
         return int(self._ffi.sizeof("struct crt_graph") + sum(sizes))
 
@@ -132,7 +132,8 @@ class Net(Named, Binding, Pushing, Keeping):
         return tuple(found)
 
     def _name(self, slot: int) -> str:
-        """Of an input, output or parameter; of the plan where the model has none."""
+        """The name of an input, output or parameter; from the plan if the model has no
+        names."""
         there = self._model.tensors[slot].name
         if there:
             return str(self._ffi.string(there).decode())
@@ -155,18 +156,19 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def region_bytes(self) -> list[int]:
-        """What each region of memory must hold."""
+        """The bytes that each region of memory must hold."""
         return list(self._model.region_bytes[0 : self._model.region_count])
 
     @property
     def region_devices(self) -> list[int]:
-        """Whose each region of memory is."""
+        """The device of each region of memory."""
         count = self._model.region_count
         there = self._model.region_devices
         return list(there[0:count]) if there else [0] * count
 
     def use_memory(self, memory: Sequence[Array], turn: Any = None) -> None:
-        """Moves the instance; inputs, results and bindings of them are forgotten.
+        """Moves the instance to other memory; inputs, results and bindings are
+        forgotten.
 
         memory  bytes of each region, aligned (see aligned()) and large enough
         turn    `struct crt_turn *` of instances that use this memory in turn
@@ -231,7 +233,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def takes_turns(self) -> bool:
-        """Whether other instances use the same memory."""
+        """True if other instances use the same memory."""
         return self._turn is not None
 
     def flags(self, slot: int) -> int:
@@ -240,7 +242,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def used_up(self) -> tuple[str, ...]:
-        """Inputs whose own memory a run writes over."""
+        """Inputs whose own memory a run overwrites."""
         slots = enumerate(self.inputs)
         return tuple(t.name for slot, t in slots if self.flags(slot) & CONSUMED)
 
@@ -300,7 +302,7 @@ class Net(Named, Binding, Pushing, Keeping):
         self._sources.clear()
 
     def parameter_address(self, key: Key) -> int:
-        """Where runs read a parameter; 0: it is not bound."""
+        """The address at which runs read a parameter; 0: it is not bound."""
         index = index_of(key, self.parameters, "parameter")
         there = self._lib.crt_graph_parameter(self._graph, index)
         return int(self._ffi.cast("uintptr_t", there))
@@ -313,7 +315,7 @@ class Net(Named, Binding, Pushing, Keeping):
         self._check(self._lib.crt_graph_setup(self._graph))
 
     def _check(self, code: int) -> None:
-        """As check; the message names what is missing."""
+        """Does the same as check; the message names what is missing."""
         try:
             check(code)
         except CrtError as error:
@@ -343,7 +345,8 @@ class Net(Named, Binding, Pushing, Keeping):
         return array
 
     def _start(self, array: Array) -> Any:
-        """Of a contiguous array, as C takes it; asked twice for every run."""
+        """The address of a contiguous array, as C takes it; called twice for every
+        run."""
         if array.dtype.isbuiltin == 1:
             return self._ffi.from_buffer(array)
         return self._ffi.cast("void *", array.ctypes.data)
@@ -360,7 +363,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     @property
     def stages(self) -> int:
-        """Of a run; so many calls of run_stage() are one."""
+        """The number of stages of a run, that is of calls of run_stage()."""
         return int(self._model.stage_count)
 
     @property
@@ -372,23 +375,23 @@ class Net(Named, Binding, Pushing, Keeping):
         return [range(stage.first, stage.first + stage.count) for stage in stages]
 
     def run_stage(self, stage: int) -> None:
-        """Errors  CRT_ERR_STAGE unless 0, 1, ... in turn"""
+        """Runs one stage; raises CRT_ERR_STAGE unless 0, 1, ... in turn."""
         self._check(self._lib.crt_graph_run_stage(self._graph, self._pointers, stage))
 
     def run_step(self, step: int) -> None:
         """Computes one step on what is in memory; for timing.
 
-        Errors  CRT_ERR_TASK: it is no kernel
+        Errors  CRT_ERR_TASK: it is not a kernel
         """
         check(self._lib.crt_step_run(self._model, step, self._base, self._pointers))
 
     def idle(self) -> None:
-        """Calls C for nothing; for what a call takes."""
+        """Calls C without any work, to measure the cost of a call."""
         null = self._ffi.NULL
         self._lib.crt_graph_set_hook(null, null, null)
 
     def close(self) -> None:
-        """Gives memory and parameters back; the object is of no use afterwards."""
+        """Releases memory and parameters; the object cannot be used afterwards."""
         if self._handle is not None:
             self.release_params()
         self._bound.clear()

@@ -42,7 +42,7 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether this machine has it without a driver of yours."""
+        """True if this machine has it without a driver of yours."""
         return self == cpu()
 
     def sync(self) -> None:
@@ -86,7 +86,7 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def device(self) -> Device:  # type: ignore[override]
-        """Where it lies."""
+        """The device of the array."""
         return self.where
 
     def numpy(self) -> npt.NDArray[Any]:
@@ -118,7 +118,10 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
         return ndarray(target).copyfrom(self)
 
     def copyfrom(self, source: Any) -> NDArray:
-        """Errors  ValueError for another shape, or values that the type cannot hold"""
+        """Copies values into the array.
+
+        Errors  ValueError for another shape, or values that the type cannot hold
+        """
         self[...] = fitting("the array", self.shape, self.dtype, source)
         return self
 
@@ -165,13 +168,13 @@ def array(values: Any, device: Device | None = None) -> NDArray:
 def empty(
     shape: tuple[int, ...], dtype: str = "float32", device: Device | None = None
 ) -> NDArray:
-    """Of zeros."""
+    """An array of zeros."""
     return ndarray(np.zeros(shape, dtype), device)
 
 
 @dataclass(frozen=True)
 class _Capsule:
-    """What numpy asks of a library whose memory it takes."""
+    """The object that numpy asks a library for, to share its memory."""
 
     capsule: Any
 
@@ -217,8 +220,8 @@ def fitting(
 
 
 def kept(dtype: np.dtype[Any], have: Array) -> Array:
-    """Which values a type holds: floats rounded, but not to infinity; integers as they
-    are.
+    """Flags for the values that a type can hold: floats rounded, but not to infinity;
+    integers exactly.
     """
     if dtype.kind == "f" and have.dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -243,7 +246,7 @@ def kept(dtype: np.dtype[Any], have: Array) -> Array:
 
 
 def _is_exact(dtype: np.dtype[Any], value: int) -> bool:
-    """Whether a type of floats holds an integer as it is."""
+    """True if a type of floats holds an integer as it is."""
     with np.errstate(over="ignore"):
         made = dtype.type(value)
     return bool(np.isfinite(made)) and int(made) == value

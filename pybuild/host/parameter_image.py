@@ -53,7 +53,7 @@ class Weights:
     """A verified image in memory.
 
     Owner   keep it as long as an instance uses it (`users`); instances do so too
-    Errors  CRT_ERR_FORMAT, CRT_ERR_CHECKSUM, ... for bytes that are no image
+    Errors  CRT_ERR_FORMAT, CRT_ERR_CHECKSUM, ... for bytes that are not an image
     """
 
     def __init__(self, image: bytes) -> None:
@@ -78,7 +78,7 @@ class Weights:
 
     @classmethod
     def read(cls, path: Path) -> Weights:
-        """Those of an image file."""
+        """The weights of an image file."""
         return cls(read_bytes(path))
 
     @property
@@ -87,5 +87,8 @@ class Weights:
         return int(self.struct.users)
 
     def close(self) -> None:
-        """Errors  CRT_ERR_IN_USE while an instance uses it"""
+        """Releases the memory of the weights.
+
+        Errors  CRT_ERR_IN_USE while an instance uses it
+        """
         check(self._lib.crt_params_close(self.struct))

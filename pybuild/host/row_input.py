@@ -33,7 +33,7 @@ class Pushed:
         self.given: dict[int, Array] = {}
 
     def push(self, index: int, tensor: Tensor, value: Any) -> int:
-        """crt's answer to rows [n, ...].
+        """Pushes rows [n, ...]; returns crt's status.
 
         Errors  ValueError for another type, or no whole rows
         """
@@ -49,13 +49,13 @@ class Pushed:
         return int(self._lib.crt_graph_push_rows(*given))
 
     def take(self, index: int, array: Array) -> bool:
-        """Whether an array given whole is to be pushed, by the next run."""
+        """True if an array given whole is to be pushed, by the next run."""
         if index in self.rows:
             self.given[index] = array.copy()
         return index in self.rows
 
     def wanted(self, index: int) -> int:
-        """Rows before anything more can be computed."""
+        """The rows needed before anything more can be computed."""
         return check(int(self._lib.crt_graph_rows_wanted(self._graph, index)))
 
     def go(self, count: int) -> int:
@@ -87,7 +87,7 @@ class Pushing(abc.ABC):
     def _check(self, code: int) -> None: ...
 
     def push_rows(self, key: Key, rows: Any) -> None:
-        """Hands over the next rows of an input; the last finish the run.
+        """Passes the next rows of an input; the last ones finish the run.
 
         Errors  CRT_ERR_ROWS, CRT_ERR_PUSHED; ValueError for another type or length
         """
@@ -95,7 +95,8 @@ class Pushing(abc.ABC):
         self._check(self.pushed.push(index, self.inputs[index], rows))
 
     def rows_wanted(self, key: Key) -> int:
-        """Rows of an input before anything more can be computed; 0: another's."""
+        """The rows of an input needed before anything more can be computed; 0: another
+        input is next."""
         return self.pushed.wanted(index_of(key, self.inputs, "input"))
 
     def _go(self) -> int:

@@ -1,4 +1,4 @@
-"""Samples that come a few at a time, on this machine."""
+"""Samples that arrive a few at a time, on this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Sampling(abc.ABC):
     def run(self, /, *values: Any, **inputs: Any) -> dict[str, Array]: ...
 
     def _sampled(self) -> Tensor:
-        """Errors  BuildError where there is no such input"""
+        """The input that takes samples.
+
+        Errors  BuildError where there is no such input
+        """
         graph = self.plan.graph
         if not graph.sampled:
             hint = "pybuild.chain(features, net) has samples"
@@ -55,6 +58,6 @@ class Sampling(abc.ABC):
         return done
 
     def samples_wanted(self) -> int:
-        """How many samples are missing until the next run."""
+        """The number of samples missing until the next run."""
         waiting = 0 if self._waiting is None else len(self._waiting)
         return self._sampled().size - waiting

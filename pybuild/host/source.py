@@ -1,4 +1,4 @@
-"""What makes instances of a model: a build, or a library that was exported."""
+"""Sources of a model's instances: a build, or an exported library."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Source(Protocol):
     def name(self) -> str: ...
     @property
     def weights(self) -> Weights:
-        """What the model came with, packed once for all instances."""
+        """The model's original weights, packed once for all instances."""
         ...
 
     @property
     def slots(self) -> tuple[SlotFacts, ...]: ...
     @property
     def parameters(self) -> Mapping[str, Tensor]:
-        """Those that users may replace, as users have them."""
+        """The parameters that users may replace, in the form that users have."""
         ...
 
     def value(self, name: str) -> Array:
-        """Of a parameter, as the model came."""
+        """The value of a parameter in the model file."""
         ...
 
     def image(self, values: Mapping[str, Array] | None = None) -> bytes:
@@ -43,7 +43,7 @@ class Source(Protocol):
     def instance(
         self, backend: str | None = None, devices: Sequence[Device] = ()
     ) -> Net:
-        """With no parameter bound."""
+        """An instance with no parameter bound."""
         ...
 
 
@@ -53,7 +53,7 @@ class Portable(Source, Protocol):
     def retargeted(self, target: str) -> Portable: ...
 
     def planned(self) -> Plan:
-        """What was built."""
+        """The plan that was built."""
         ...
 
     def facts(self) -> dict[str, Any]:
@@ -61,5 +61,5 @@ class Portable(Source, Protocol):
         ...
 
     def shipped(self) -> Mapping[str, Content]:
-        """What a firmware compiles or links: file name -> content."""
+        """The files that a firmware compiles or links: file name -> content."""
         ...

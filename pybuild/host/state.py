@@ -1,4 +1,4 @@
-"""What an instance on this machine keeps from run to run."""
+"""The state that an instance on this machine keeps from run to run."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Keeping(Sampling):
         return found
 
     def reset(self) -> None:
-        """Forgets inputs and results, and all that was kept from run to run."""
+        """Forgets inputs and results, and all state."""
         self._waiting = None
         check(self._lib.crt_graph_reset(self._graph))
 
     def save_state(self) -> bytes:
-        """All that is kept from run to run, for restore_state().
+        """The state that is kept from run to run, for restore_state().
 
         Errors  CRT_ERR_STATE: the model keeps nothing
         """

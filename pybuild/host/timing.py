@@ -1,4 +1,4 @@
-"""How long a call takes: repeats, each of so many calls, and what they say together.
+"""Measures how long a call takes: repeats, each of so many calls, and their statistics.
 
 Knows no model. Source: TVM's time_evaluator; what it does otherwise is in
 docs/graph-executor.md.
@@ -79,7 +79,7 @@ class Timing:
 
     def __post_init__(self) -> None:
         if isinstance(self.f_preproc, str) and self.f_preproc:
-            what = f"there is no function '{self.f_preproc}'"
+            what = f"there is not a function '{self.f_preproc}'"
             raise ValueError(f"f_preproc: {what}: give the function itself")
         least = {
             "number": 1, "repeat": 1, "min_repeat_ms": 0, "repeats_to_cooldown": 1,
@@ -91,21 +91,21 @@ class Timing:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least {low}")
 
     def prepare(self, *arguments: Any) -> None:
-        """What is done before each repeat."""
+        """Prepares each repeat."""
         if not isinstance(self.f_preproc, str):
             self.f_preproc(*arguments)
 
 
 @dataclass(frozen=True)
 class Lap:
-    """What a repeat came to."""
+    """The result of a repeat."""
 
     nanoseconds: int
     number: int
 
     @property
     def seconds(self) -> float:
-        """Of one call."""
+        """The seconds of one call."""
         return self.nanoseconds * _NANO / self.number
 
 
@@ -116,7 +116,7 @@ def measure(
     clock: Callable[[], int] = time.perf_counter_ns,
     sleep: Callable[[float], object] = time.sleep,
 ) -> BenchmarkResult:
-    """Calls once unmeasured, then as `how` says.
+    """Calls once unmeasured, then measures as `how` says.
 
     clock, sleep  nanoseconds; seconds
     """

@@ -1,4 +1,4 @@
-"""What a run computes in between, and how long each stage takes.
+"""The intermediate results of a run, and the time of each stage.
 
 Rows are taken as they are written, so that memory may be used again at once.
 """
@@ -72,8 +72,8 @@ def recorded(
 def tensors_of(
     plan: Plan, record: Mapping[str, Array], inputs: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """What the steps wrote, and what no step had to write or could be asked for: views,
-    further outputs on a board.
+    """The tensors that the steps wrote, and those that no step writes: views, further
+    outputs on a board.
     """
     graph = plan.graph
     values: dict[str, Array] = {n: np.asarray(v) for n, v in inputs.items()}
@@ -159,7 +159,7 @@ def _watched_seconds(
 
 
 class _Watch:
-    """The hook: when a band is done, what its step has taken since the last one."""
+    """The hook: after each band, the time that its step took since the last one."""
 
     def __init__(self, steps: int) -> None:
         self.seconds = [0.0] * steps
@@ -174,12 +174,12 @@ class _Watch:
         return 0
 
     def rest(self, step: int) -> None:
-        """What is no band (a copy, a wait) and all that is left is this step's."""
+        """What is not a band (a copy, a wait) and all that is left is this step's."""
         self.seconds[step] += time.perf_counter() - self.now
 
 
 def _seconds_watched(net: Net, inputs: Mapping[str, Any], watch: _Watch) -> list[float]:
-    """Of each step in one run."""
+    """The seconds of each step in one run."""
     watch.seconds = [0.0] * len(watch.seconds)
     if net.pushed.rows:
         run = run_of(net, inputs)
@@ -195,7 +195,7 @@ def _seconds_watched(net: Net, inputs: Mapping[str, Any], watch: _Watch) -> list
 
 
 def _seconds_alone(net: Net, inputs: Mapping[str, Any]) -> float:
-    """Of one run that nobody watches; inputs that are pushed are part of it."""
+    """The seconds of one run without a hook; pushing inputs is included."""
     run = run_of(net, inputs) if net.pushed.rows else net.go
     if not net.pushed.rows:
         _give(net, inputs)

@@ -14,22 +14,22 @@ from pybuild.package.report import SCHEMA
 
 
 def checked(path: Path, facts: Any) -> dict[str, Any]:
-    """Of one model.
+    """The checked report of one model.
 
     Errors  BuildError for one of several models, or of another pybuild, and with every
             key that is not what docs/report-schema.json has
     """
     if not isinstance(facts, Mapping):
-        raise BuildError(str(path), "is no report")
+        raise BuildError(str(path), "is not a report")
     if "models" in facts:
-        what = "is of several models"
+        what = "has several models"
         raise BuildError(str(path), what, "crt report MODEL for each of them")
     _must_fit(path, facts)
     return dict(facts)
 
 
 def checked_image(path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Of several models.
+    """The checked report of several models.
 
     Errors  BuildError
     """

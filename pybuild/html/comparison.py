@@ -36,7 +36,7 @@ class LayerChange:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """What a layer takes: estimated instructions of an inference; bytes in flash."""
+    """The cost of a layer: estimated instructions of an inference; bytes in flash."""
 
     kernel: str
     instructions: int
@@ -70,7 +70,7 @@ class Comparison:
 
 
 def compared(one: Facts, other: Facts) -> Comparison:
-    """Of two report.json of today's schema."""
+    """The comparison of two report.json of the current schema."""
     pair = one, other
     numbers = [dict(_figures(facts)) for facts in pair]
     code = [{row["name"]: row["bytes"] for row in facts["code"]} for facts in pair]
@@ -140,7 +140,7 @@ def _costs(facts: Facts) -> Iterator[tuple[tuple[str, str], LayerCost]]:
 
 
 def comparison_page(found: Comparison) -> Page:
-    """For people: all figures, and what differs."""
+    """The comparison as tables for people: all figures, and the differences."""
     one, other = found.names if found.names[0] != found.names[1] else ("A", "B")
     columns = [("", TEXT), (one, NUMBER), (other, NUMBER)]
     columns += [("difference", NUMBER), ("", NUMBER)]

@@ -1,5 +1,5 @@
-"""What a page shows of a build, as JSON: its report, and what is only worth computing
-for somebody who looks.
+"""The data of a build's page, as JSON: its report, and values that are computed only
+for the page.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 1000
 
 
 class Built(Protocol):
-    """What a page shows; library.py's Library is one."""
+    """The interface that a page needs; library.py's Library has it."""
 
     @property
     def plan(self) -> Plan: ...
@@ -76,7 +76,8 @@ def of_library(
 
 
 def _plans(library: Built) -> dict[str, Any] | None:
-    """None where there is no choice: rows are pushed, or memory is in regions."""
+    """The plans to choose from; None if there is no choice: rows are pushed, or memory
+    is in regions."""
     if library.least_arena() is None or library.plan.graph.is_placed:
         return None
     return {

@@ -1,5 +1,5 @@
-"""What a page shows of several models in one image, as JSON: the image's report, and a
-part for each model.
+"""The data of the page of several models in one image, as JSON: the image's report, and
+a part for each model.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pybuild.package.image_report import ImageReport
 
 
 def of_image(report: ImageReport, members: Mapping[str, Built]) -> dict[str, Any]:
-    """Of each model what its own page would show, but other plans: memory is shared."""
+    """The page data of each model, without other plans, because memory is shared."""
     parts = {name: of_library(one, plans=False) for name, one in members.items()}
     return _whole(report.to_json(), parts)
 

@@ -68,7 +68,7 @@ def scripts_beside() -> dict[str, str]:
 
 
 def report_beside(title: str, data: Mapping[str, Any]) -> str:
-    """As page(), of a report in a folder with scripts_beside()."""
+    """The same as page(), for a report in a folder with scripts_beside()."""
     found = "\n".join(f'<script src="{name}"></script>' for name in _names_beside())
     return _filled(title, data, "'self' file:", found)
 
@@ -94,7 +94,7 @@ def _filled(title: str, data: Mapping[str, Any], allowed: str, scripts: str) -> 
 
 
 def quoted(data: Mapping[str, Any]) -> str:
-    """As JSON that ends no script element, whatever names it holds."""
+    """The data as JSON that cannot end a script element, whatever names it holds."""
     text = json.dumps(
         escaped_values(data), separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )

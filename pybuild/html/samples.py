@@ -1,6 +1,4 @@
-"""What a build made of somebody's samples, as values: right or wrong, and how far each
-layer is off.
-"""
+"""The results of a build on given samples: right or wrong, and each layer's error."""
 
 from __future__ import annotations
 

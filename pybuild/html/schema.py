@@ -37,7 +37,7 @@ _NODE = {
 
 
 def schema() -> Json:
-    """Of the page's data; its `report` is report.json."""
+    """The JSON Schema of the page's data; its `report` is report.json."""
     known: dict[str, Json] = {}
     report = _of(Report, known)
     known["Report"]["properties"]["example"] = {
@@ -80,7 +80,7 @@ def schema() -> Json:
 
 
 def of_image() -> Json:
-    """Of the data of a page of several models; its parts are as in schema()."""
+    """The JSON Schema of a page of several models; its parts are as in schema()."""
     known: dict[str, Json] = {}
     _of(ImageReport, known)
     own = known["ImageReport"]["properties"]

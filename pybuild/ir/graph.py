@@ -106,7 +106,7 @@ class Node:
 
 @dataclass(frozen=True)
 class State:
-    """What a tensor that is kept from run to run holds.
+    """The tensor that is kept from run to run.
 
     next     the tensor that it holds after a run
     initial  before the first run, and after a reset
@@ -212,7 +212,7 @@ class Graph:
         return found
 
     def is_called(self, name: str, node: Node) -> bool:
-        """Whether a user's name, short or the file's, is the layer's or an output's."""
+        """True if a user's name, short or the file's, is the layer's or an output's."""
         own = (node.name, *node.outputs)
         return name in own or name in (self.called(node), *map(self.shown, own))
 
@@ -232,7 +232,7 @@ class Graph:
         return f"{self.source}: node {told}"
 
     def known(self, name: str) -> bool:
-        """Whether the value of a tensor is fixed for ever."""
+        """True if the value of a tensor is fixed for ever."""
         return name in self.constants and name not in self.parameters
 
     def producers(self) -> dict[str, Node]:
@@ -250,14 +250,15 @@ class Graph:
 
     @property
     def warm_runs(self) -> int:
-        """After so many runs a stream has had its whole window; 0: it is none."""
+        """The number of runs after which a stream has seen its whole window; 0: it is
+        not a stream."""
         each = [(w.rows, self.tensor(n).shape[w.axis]) for n, w in self.windows.items()
                 if n in self.inputs]  # fmt: skip
         return max((-(-rows // count) for rows, count in each), default=0)
 
     @property
     def is_placed(self) -> bool:
-        """Whether it says itself which device computes what."""
+        """True if it says itself which device computes what."""
         return bool(self.homes) or any(node.device for node in self.nodes)
 
     def locations(self) -> dict[str, int]:
@@ -308,7 +309,8 @@ def _type_text(tensor: Tensor) -> str:
 
 
 def verify(graph: Graph) -> None:
-    """Every tensor is defined once and before use; constants fit their tensors.
+    """Checks that every tensor is defined once and before use, and that constants fit
+    their tensors.
 
     Errors  BuildError with every inconsistency found
     """
@@ -337,7 +339,7 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
         if name not in known:
             found.append(Problem(graph.source, f"output '{name}' is never computed"))
     if graph.sampled and graph.sampled not in graph.inputs:
-        found.append(Problem(graph.source, f"'{graph.sampled}' is no input"))
+        found.append(Problem(graph.source, f"'{graph.sampled}' is not an input"))
     for name, state in graph.state.items():
         if state.next not in known:
             what = f"state '{name}' becomes '{state.next}', which is never computed"
@@ -361,7 +363,7 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
 
 
 def rest_of(graph: Graph, blamed: Collection[str] = ()) -> Graph:
-    """What is sound of a graph with problems; what is missing is an input of it.
+    """The sound part of a graph with problems; missing tensors become inputs.
 
     blamed  where() of nodes that have one
     """

@@ -33,7 +33,7 @@ def text(graph: Graph) -> str:
         y: int8[1,2] q(0.5, 3) = dense(image, w, None, rounding='away')
         output y
 
-    A name that is no plain word stands in quotation marks.
+    A name that is not a plain word stands in quotation marks.
     """
     lines = [f"graph {_name(graph.name)} from {_name(graph.source)}"]
     lines += [f"input {_tensor(graph, name)}" for name in graph.inputs]
@@ -130,7 +130,7 @@ def _unquoted(word: str) -> str:
 
 @dataclass
 class _Draft:
-    """What the lines so far have said."""
+    """The graph that the lines so far describe."""
 
     names: tuple[str, str] = ("", "")
     nodes: list[Node] = field(default_factory=list)

@@ -88,7 +88,7 @@ def _type(node: ast.expr | None) -> Type:
             return VectorType(_TYPES[name], lanes)
     if node is None:
         raise ValueError("a name has no type")
-    raise _fault(node, f"'{ast.unparse(node)}' is no type")
+    raise _fault(node, f"'{ast.unparse(node)}' is not a type")
 
 
 def _plain(name: str) -> str:
@@ -103,7 +103,7 @@ def _is_in_place(node: ast.FunctionDef) -> bool:
 
 
 def _documented(node: ast.FunctionDef) -> tuple[str, list[ast.stmt]]:
-    """What a function says of itself, and its body without that."""
+    """The docstring of a function, and its body without it."""
     doc = ast.get_docstring(node) or ""
     return doc, node.body[1:] if doc else node.body
 
@@ -147,7 +147,7 @@ class _Reader:
                     scope[name] = Var(_plain(name), PointerType(_TYPES[elem], True))
                     arrays.append((scope[name], int(str(length))))
                 case _:
-                    raise _fault(array, "is no array")
+                    raise _fault(array, "is not an array")
         made = self._block(body, scope)
         return Func(node.name, args, tuple(arrays), made, _is_in_place(node), doc)
 
@@ -199,7 +199,7 @@ class _Reader:
                 return self._choice(test, body, otherwise, scope, True)
             case ast.If(test, body, otherwise):
                 return self._choice(test, body, otherwise, scope, False)
-        raise _fault(node, f"'{ast.unparse(node)}' is no statement of a kernel")
+        raise _fault(node, f"'{ast.unparse(node)}' is not a statement of a kernel")
 
     def _choice(
         self, test: ast.expr, body: list[ast.stmt], otherwise: list[ast.stmt],
@@ -240,7 +240,7 @@ class _Reader:
                 return self._binary(_OPERATORS[type(op)], a, b, scope)
             case ast.Call(ast.Name(name), given):
                 return self._call(node, name, given, scope)
-        raise _fault(node, f"'{ast.unparse(node)}' is no expression of a kernel")
+        raise _fault(node, f"'{ast.unparse(node)}' is not an expression of a kernel")
 
     def _binary(self, op: str, a: ast.expr, b: ast.expr, scope: _Scope) -> Binary:
         return Binary(op, self.expr(a, scope), self.expr(b, scope))

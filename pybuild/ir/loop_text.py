@@ -183,7 +183,7 @@ def expr_text(expr: Expr) -> str:
 
 
 def bare(expr: Expr) -> str:
-    """Without brackets around the whole."""
+    """The expression as text, without brackets around the whole."""
     words = expr_text(expr)
     infix = isinstance(expr, Binary) and expr.op not in ("min", "max")
     return words[1:-1] if infix else words

@@ -39,7 +39,7 @@ from pybuild.ir.loop import (
 
 
 def verify(func: Func) -> None:
-    """Every name is declared before use and once, every type fits.
+    """Checks that every name is declared once and before use, and that every type fits.
 
     Errors  ValueError naming the kernel and the first fault
     """
@@ -239,8 +239,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def _names(stmt: Stmt) -> tuple[str, ...]:
-    """Those in a statement's own expressions; remembered, for blocks are put into
-    others many times."""
+    """The names in a statement's own expressions; cached, because blocks are nested
+    many times."""
     known = vars(stmt)
     found: tuple[str, ...] | None = known.get("_names")
     if found is None:
@@ -295,7 +295,7 @@ def _used_inside(stmt: For | Part | If) -> tuple[For | Part | If, frozenset[str]
 
 
 def has_halves(func: Func) -> bool:
-    """Whether a kernel moves vectors from or to int16."""
+    """True if a kernel moves vectors from or to int16."""
     for stmt in statements(func.body):
         moved: list[Expr | Store] = [e for o in operands(stmt) for e in walked(o)]
         moved += [stmt] if isinstance(stmt, Store) else []
@@ -349,13 +349,13 @@ def loaded_from(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def has_vectors(func: Func) -> bool:
-    """Whether a kernel computes with vectors, or moves them."""
+    """True if a kernel computes with vectors, or moves them."""
     values = [s.value for s in statements(func.body) if isinstance(s, Let | Store)]
     return any(isinstance(value.type, VectorType) for value in values)
 
 
 def has_words(func: Func) -> bool:
-    """Whether a kernel moves several elements at once, the first in the low bits: what
+    """True if a kernel moves several elements at once, the first in the low bits: what
     is so of a core only that stores the low byte first."""
     every = statements(func.body)
     given = (operand for stmt in every for operand in operands(stmt))

@@ -1,4 +1,5 @@
-"""Which names of a kernel lead to addresses: all else is data, and need not be known.
+"""Finds the names of a kernel that lead to addresses; all others are data, and need not
+be known.
 
 x[4 * row + c] asks for row and c, and for what they are made of; acc + x * w asks for
 nothing.
@@ -108,5 +109,5 @@ def _made(stmt: Stmt) -> Iterator[tuple[Var, Expr]]:
 
 
 def reads_memory(intrin: Intrin) -> bool:
-    """Whether it takes an address: its meaning loads from there."""
+    """True if it takes an address: its meaning loads from there."""
     return any(isinstance(param.type, PointerType) for param in intrin.params)

@@ -1,4 +1,4 @@
-"""Whether the scales of a graph's tensors are numbers that something can have."""
+"""Checks that the scales of a graph's tensors are valid numbers."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
 def _repeated(
     node: Node, graph: Graph, target: Target, optimise: str
 ) -> list[Candidate]:
-    """Of the kernels of its body."""
+    """The candidates of `repeat`, from the kernels of its body."""
     return repeat(node, graph, lambda n, body: candidates(n, body, target, optimise))
 
 
@@ -120,7 +120,7 @@ def candidates(
     target: Target = TARGETS["generic"],
     optimise: str = "balanced",
 ) -> list[Candidate]:
-    """What can compute the node, with its cost on the target.
+    """The kernels that can compute the node, with their costs on the target.
 
     optimise  "balanced", "ram": kernels that layers may share; "size": of these, too,
               weights of 4 bits two in a byte; "speed": those with the layer's own
@@ -147,8 +147,8 @@ def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:
-    """Those with half the weights; else those of little code, and what is not much
-    slower: their tables may be smaller. Where none is of little code, all."""
+    """The candidates with half the weights; else the compact ones, and those that are
+    not much slower, because their tables may be smaller. If none is compact, all."""
     least = min((c.cost for c in found if c.small), default=None)
     return [c for c in found if _halves(c)] or [
         c for c in found if c.small or least is None or c.cost <= _SLOWER * least
@@ -156,5 +156,5 @@ def _smallest(found: list[Candidate]) -> list[Candidate]:
 
 
 def _halves(candidate: Candidate) -> bool:
-    """Whether its weights take half the flash, at more instructions."""
+    """True if its weights take half the flash, at more instructions."""
     return any(packed.role == dense4.ROLE for packed in candidate.constants)

@@ -1,4 +1,4 @@
-"""What joins many elements along one axis: reduce, arg_reduce, cumulate.
+"""Operators that combine many elements along one axis: reduce, arg_reduce, cumulate.
 
 The front end joins several axes into one. float16 accumulates in float32.
 """
@@ -20,7 +20,7 @@ _UFUNCS: dict[str, Any] = {"sum": np.add, "product": np.multiply}
 
 
 def start(name: str, dtype: DType) -> float | int:
-    """What a reduction of nothing gives."""
+    """The result of a reduction of no elements."""
     if name in ("sum", "product"):
         return int(name == "product")
     least = name == "max"
@@ -94,7 +94,7 @@ def infer_cumulate(node: Node, graph: Graph) -> Types:
 
 
 def cumulate(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Of all elements up to each, or before it."""
+    """Accumulates all elements up to each one, or before it."""
     x, axis, name = value(values, 0), int(node.attrs["axis"]), str(node.attrs["fn"])
     wide = widened(x)
     if node.attrs["reverse"]:

@@ -109,13 +109,13 @@ def product_of(node: Node, graph: Graph) -> Product | WideProduct | None:
 
 
 def ratio_of(a: Tensor, b: Tensor, y: Tensor) -> float:
-    """What sums of products are scaled by, as LiteRT computes it."""
+    """The factor that scales sums of products, as LiteRT computes it."""
     with np.errstate(over="ignore"):
         return float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
 
 
 def product_fits(ratio: float, depth: int, kind: DType) -> bool:
-    """Whether sums of `depth` products stay in their types, also scaled as LiteRT
+    """True if sums of `depth` products stay in their types, also scaled as LiteRT
     does."""
     if not math.isfinite(ratio):
         return False
@@ -157,8 +157,8 @@ def _one_type(node: Node, graph: Graph) -> DType:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of one pair of matrices: a[rows, depth] by b[depth, columns], of which
-    `transposed` holds b[columns, depth].
+    """The sizes of one pair of matrices: a[rows, depth] by b[depth, columns]; if
+    `transposed`, the second is b[columns, depth].
     """
 
     rows: int
@@ -175,7 +175,7 @@ class Sizes:
 
 
 def sizes_of(node: Node, graph: Graph) -> Sizes:
-    """Of a matmul; the operands have two axes or more."""
+    """The sizes of a matmul, whose operands have two axes or more."""
     a, b = operand(node, graph, 0), operand(node, graph, 1)
     transposed = bool(node.attrs.get("transpose_b"))
     columns = b.shape[-2 if transposed else -1]

@@ -129,7 +129,7 @@ _integers = functools.lru_cache(_MOST)(multipliers)
 
 
 def sums_are_wide(node: Node, graph: Graph, made: ConvParameters) -> bool:
-    """Whether sums are int64: of int16, unless the bias is int32.
+    """True if sums are int64: of int16, unless the bias is int32.
 
     Source  LiteRT's dense layers scale a sum of int32 in float64, too
     """

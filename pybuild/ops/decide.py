@@ -1,5 +1,5 @@
-"""What follows a net that is asked again and again: scores smoothed over time, the
-best above a threshold, held until it falls, and told once. Exact for integers.
+"""Decisions after a net that runs again and again: scores smoothed over time, the best
+above a threshold, held until it falls, and reported once. Exact for integers.
 """
 
 from __future__ import annotations

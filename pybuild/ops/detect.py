@@ -50,7 +50,7 @@ def suppress(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def _overlaps(boxes: Any, one: Any) -> Any:
-    """What both cover as a share of what either covers; 0 of boxes without area."""
+    """The intersection over union with each box; 0 for boxes without area."""
     sizes = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     size = (one[2] - one[0]) * (one[3] - one[1])
     low, high = np.maximum(boxes[:, :2], one[:2]), np.minimum(boxes[:, 2:], one[2:])

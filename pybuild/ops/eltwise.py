@@ -132,7 +132,8 @@ def add_parameters(node: Node, graph: Graph) -> AddParameters:
 
 
 def _shift(node: Node, graph: Graph, ratio: float) -> int:
-    """Of an operand in units of the output, where both scales are powers of 2."""
+    """The shift of an operand in units of the output, if both scales are powers of
+    2."""
     fraction, bits = math.frexp(ratio)
     if fraction != 0.5 or bits > 1:
         raise invalid(node, graph, f"a scale is {ratio:g} of the output's, not 2^-n")
@@ -184,7 +185,7 @@ def prelu_parameters(node: Node, graph: Graph) -> PreluParameters:
 
 
 def fits(node: Node, graph: Graph) -> bool:
-    """Whether an int8 add, sub, mul or prelu stays in int32; kernels refuse others."""
+    """True if an int8 add, sub, mul or prelu stays in int32; kernels refuse others."""
     if node.op == "mul":
         product = mul_parameters(node, graph)
         ways = [((product.multiplier, product.shift), 255**2)]

@@ -246,7 +246,7 @@ def infer_scale(node: Node, graph: Graph) -> Types:
 
 
 def totals(node: Node, weights: Array) -> Array:
-    """What the weights of each output channel come to, int32."""
+    """The sum of the weights of each output channel, int32."""
     axis = int(node.attrs.get("axis", 0))
     others = tuple(a for a in range(weights.ndim) if a != axis)
     made: Array = weights.sum(others, dtype=np.int32)

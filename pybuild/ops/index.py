@@ -121,7 +121,7 @@ def infer_top_k(node: Node, graph: Graph) -> Types:
 
 
 def top_k(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Of equal ones the first come first."""
+    """The k greatest or least elements; of equal ones, the first come first."""
     x, k = value(values, 0), int(node.attrs["k"])
     if node.attrs["largest"]:
         order = x.shape[1] - 1 - np.argsort(np.flip(x, 1), 1, kind="stable")
@@ -159,7 +159,7 @@ def infer_distinct(node: Node, graph: Graph) -> Types:
 
 def distinct(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """The number of each row among those that differ: in order of their elements, or in
-    that in which they come. What is no number is the largest, and equal to others.
+    that in which they come. What is not a number is the largest, and equal to others.
     """
     rows = [
         tuple((v != v, 0 if v != v else v) for v in row)

@@ -12,7 +12,10 @@ from pybuild.ops.base.operator import Operator
 
 
 def operator_of(node: Node, graph: Graph) -> Operator:
-    """Errors  BuildError for an operator that does not exist"""
+    """The operator of a node.
+
+    Errors  BuildError for an operator that does not exist
+    """
     found = OPERATORS.get(node.op)
     if found is None:
         raise BuildError(graph.where(node), f"the operator '{node.op}' does not exist")
@@ -50,7 +53,7 @@ def interpret(
 
 
 def kept(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-    """What the next run begins with, after one that made these values."""
+    """The state that the next run begins with, after a run that made these values."""
     return {name: values[state.next] for name, state in graph.state.items()}
 
 

@@ -225,7 +225,10 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def function_of(node: Node, graph: Graph) -> Function:
-    """Errors  BuildError for a function that does not exist"""
+    """The function of a `map` node.
+
+    Errors  BuildError for a function that does not exist
+    """
     name = str(node.attrs["fn"])
     if name not in FUNCTIONS:
         raise invalid(node, graph, f"the function '{name}' does not exist")
@@ -291,8 +294,8 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def converted(x: Any, dtype: DType) -> Any:
-    """As C converts; what an integer cannot hold is held within int64 (or uint64), then
-    wraps; NaN is 0."""
+    """The numbers converted as in C; values out of range are clamped to int64 (or
+    uint64), then wrap; NaN is 0."""
     if dtype is DType.BOOL:
         return x != 0
     if x.dtype.kind == "f" and not dtype.is_float:

@@ -173,7 +173,7 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def bit_length(x: Ints) -> Ints:
-    """Of numbers from 1 to 2^62."""
+    """The bit lengths of numbers from 1 to 2^62."""
     high = x >> 31
     part = np.where(high > 0, high, x)
     return np.frexp(part.astype(np.float64))[1] + np.where(high > 0, 31, 0)

@@ -192,7 +192,7 @@ def _before_point(node: Node, graph: Graph, c: Tensor) -> int:
 def _scales(
     node: Node, graph: Graph, first: int, source: Tensor, wide: bool
 ) -> tuple[Pair, ...]:
-    """Of the sums of each gate, to Q3.12."""
+    """The scales of the sums of each gate, to Q3.12."""
     whole_quant(node, graph, source)
     made = []
     for gate in range(GATES):
@@ -251,7 +251,7 @@ def lstm(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def activation(node: Node) -> str:
-    """Of the cell gate, and of the cell state where it goes out."""
+    """The activation of the cell gate, and of the cell state at the output."""
     return str(node.attrs.get("activation", "tanh"))
 
 
@@ -313,12 +313,12 @@ def _int16(x: Ints) -> Ints:
 
 
 def logistic(made: LstmParameters, x: Ints) -> Ints:
-    """Of Q3.12, in Q0.15."""
+    """The logistic function of Q3.12, in Q0.15."""
     return _int16(curve(x, SIGMOID)) if made.tables else logistic16(x)
 
 
 def tanh(made: LstmParameters, x: Ints, bits: int) -> Ints:
-    """Of numbers with so many bits before the point, in Q0.15."""
+    """tanh of numbers with so many bits before the point, in Q0.15."""
     return _int16(curve(x, made.tanh(bits))) if made.tables else tanh16(x, bits)
 
 

@@ -1,4 +1,5 @@
-"""What moves data without computing: pad, concat, reshape, transpose, slice."""
+"""Operators that move data without computing: pad, concat, reshape, transpose,
+slice."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ ASSIGN = "assign"
 
 
 def pad_fill(node: Node, graph: Graph) -> float | int:
-    """What a pad writes: the real value, or its integer in a quantised tensor."""
+    """The value that a pad writes: the real value, or its integer in a quantised
+    tensor."""
     y = graph.tensor(node.output)
     number = float(node.attrs.get("value", 0.0))
     if y.dtype.is_float:

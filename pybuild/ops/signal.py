@@ -1,6 +1,6 @@
-"""What stands before a net that hears: window, energy, filter bank, noise, gain and
-logarithm. In integers, as the signal library of TensorFlow Lite Micro computes them;
-the Fourier transform is in fft.py.
+"""Signal processing before a net that hears: window, energy, filter bank, noise, gain
+and logarithm. In integers, as the signal library of TensorFlow Lite Micro computes
+them; the Fourier transform is in fft.py.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def infer_energy(node: Node, graph: Graph) -> Types:
     """
     (x,) = _typed(node, graph, I16)
     if x.size % 2 or len(x.shape) != 1:
-        raise invalid(node, graph, f"'{x.name}' {list(x.shape)} is no row of pairs")
+        raise invalid(node, graph, f"'{x.name}' {list(x.shape)} is not a row of pairs")
     if not int(node.attrs["start"]) <= _attr(node, graph, "end", x.size // 2):
         raise invalid(node, graph, "start lies after end")
     return (((x.size // 2,), U32),)
@@ -167,7 +167,7 @@ def infer_square_root(node: Node, graph: Graph) -> Types:
     """Shapes  x uint64[C]  bits int32[]; y uint32[C] = root(x) >> bits"""
     x, bits = _typed(node, graph, U64, I32)
     if bits.size != 1:
-        raise invalid(node, graph, f"'{bits.name}' is no single number")
+        raise invalid(node, graph, f"'{bits.name}' is not a single number")
     return ((x.shape, U32),)
 
 
@@ -240,7 +240,7 @@ def infer_pcan(node: Node, graph: Graph) -> Types:
 
 
 def _gain(x: int, gains: Mapping[int, int]) -> int:
-    """What the table says of a noise: a parabola for each power of two; int16."""
+    """The gain in the table for a noise: a parabola for each power of two; int16."""
     if x <= 2:
         return gains[x]
     bits = x.bit_length()

@@ -176,7 +176,7 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def softmax8(made: SoftmaxParameters, x: Array, dtype: DType) -> Array:
-    """Of the last axis; x: integers at most 255 apart."""
+    """The softmax of the last axis; x: integers at most 255 apart."""
     table = np.asarray(made.table, np.int64)
     exps = table[x.max(-1, keepdims=True).astype(np.int64) - x]
     whole = _even(exps, made) if made.rounding == "even" else _twice(exps, made)

@@ -60,7 +60,7 @@ def sizes(node: Node, graph: Graph) -> tuple[int, int, int, int, int]:
         raise invalid(node, graph, "needs x, feature and time weights of two axes")
     (batch, width), (filters, memory) = x.shape, time.shape
     if filters % rank:
-        raise invalid(node, graph, f"{filters} filters are no multiple of {rank}")
+        raise invalid(node, graph, f"{filters} filters are not a multiple of {rank}")
     wanted: dict[Tensor, tuple[int, ...]]
     wanted = {state: (batch, filters * memory), feature: (filters, width)}
     bias = optional(node, graph, BIAS)
@@ -82,7 +82,10 @@ def infer_svdf(node: Node, graph: Graph) -> Types:
 
 
 def _types(node: Node, graph: Graph, kind: DType, kept: DType) -> None:
-    """Errors  BuildError for a mixture that no kernel has"""
+    """Checks the types of an SVDF.
+
+    Errors  BuildError for a mixture that no kernel has
+    """
     whole = kind is DType.INT8 and kept in (DType.INT8, DType.INT16)
     if not whole and (kind, kept) != (DType.FLOAT32, DType.FLOAT32):
         what = f"'{operand(node, graph, X).name}' is {kind.value}, the state {kept}"
@@ -98,7 +101,10 @@ def _types(node: Node, graph: Graph, kind: DType, kept: DType) -> None:
 
 
 def svdf_parameters(node: Node, graph: Graph) -> SvdfParameters:
-    """Errors  BuildError for scales that the reference kernels do not take"""
+    """The parameters of an SVDF.
+
+    Errors  BuildError for scales that the reference kernels do not take
+    """
     x, state, feature, time = (operand(node, graph, i) for i in range(BIAS))
     y = graph.tensor(node.output)
     for tensor in (x, state, feature, time, y):
@@ -124,7 +130,10 @@ def _scale(a: Tensor, b: Tensor, to: Tensor) -> Pair:
 
 
 def _must_fit(node: Node, graph: Graph, made: SvdfParameters) -> None:
-    """Errors  BuildError where what is scaled could leave int32"""
+    """Checks that scaled values fit int32.
+
+    Errors  BuildError where what is scaled could leave int32
+    """
     if made.made[1] > 0:
         what = "the scales of the state and of the output are too far apart"
         raise invalid(node, graph, what, "calibrate the output of this layer")

@@ -1,4 +1,4 @@
-"""What the value of an option may be, read alike wherever it is written.
+"""The kinds of option values, read alike wherever they are written.
 
 "64K" on the command line, ram-limit = "64K" in crt.toml and ram_limit="64K" in Python
 go through the same function, and so does ram_limit=65536.
@@ -61,7 +61,7 @@ class Kind:
 
 
 def _quoted(value: Any) -> str:
-    """Of a number and a text alike, in quotation marks."""
+    """A number or a text in quotation marks."""
     return shown(value if isinstance(value, Mapping | list | tuple) else str(value))
 
 
@@ -86,7 +86,7 @@ def file(suffix: str) -> Kind:
     def read(value: Any) -> str:
         name = _text(value)
         if name and not name.lower().endswith(suffix):
-            raise Wrong(f"'{name}' is no {suffix} file", f"FILE{suffix}")
+            raise Wrong(f"'{name}' is not a {suffix} file", f"FILE{suffix}")
         return name
 
     return Kind(read, f"FILE{suffix}", files="file", example=f"FILE{suffix}")
@@ -105,7 +105,7 @@ def word(*known: str) -> Kind:
 
 def _input(value: Any) -> str:
     if str(value).endswith(".npz"):
-        raise Wrong(f"'{value}' is a file", f"--data {value} hands over its arrays")
+        raise Wrong(f"'{value}' is a file", f"--data {value} passes its arrays")
     return str(_INPUT.read(value))
 
 
@@ -172,7 +172,7 @@ def _share(value: Any) -> float:
     except Wrong:
         raise Wrong(f"{_quoted(value)} is not a share", hint) from None
     if not 0 <= share < 1:
-        raise Wrong(f"{share:g} is no share from 0 to 1", hint)
+        raise Wrong(f"{share:g} is not a share from 0 to 1", hint)
     return share
 
 
@@ -199,7 +199,7 @@ BOARD = Kind(_text, "BOARD", known=lambda: ("host", *board_names()))
 def _list(value: Any) -> list[Any]:
     """The values of an option that may be given again; one may stand alone."""
     if isinstance(value, Mapping):
-        raise Wrong("a table is no list")
+        raise Wrong("a table is not a list")
     if isinstance(value, str | PathLike) or not isinstance(value, Iterable):
         return [value]
     return list(value)
@@ -270,7 +270,7 @@ def _numbers(value: Any) -> Any:
     try:
         found = [float(part) for part in value.split(",")]
     except ValueError:
-        raise Wrong(f"{_quoted(value)} are no numbers") from None
+        raise Wrong(f"{_quoted(value)} are not numbers") from None
     return [int(n) if n.is_integer() else n for n in found]
 
 
@@ -278,7 +278,7 @@ def _nested(value: Any) -> Any:
     """A number, or lists of numbers that have one shape."""
     if not isinstance(value, list | tuple):
         if not isinstance(value, Real):
-            raise Wrong(f"{_quoted(value)} is no number")
+            raise Wrong(f"{_quoted(value)} is not a number")
         return value
     if len({_shape(_nested(each)) for each in value}) > 1:
         raise Wrong("its lists are of several lengths")
@@ -296,7 +296,7 @@ def _place(value: Any) -> int | str:
 
 
 def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
-    """Of "a,b", or of several such; of lists of names."""
+    """The groups in "a,b", or in several such texts or lists of names."""
     given = _list(value)
     made = (each.split(",") if isinstance(each, str) else each for each in given)
     return tuple(tuple(_text(name).strip() for name in _list(one)) for one in made)
@@ -339,7 +339,7 @@ def _duration(value: Any) -> float:
     """Seconds, of a number or of a text with a unit."""
     found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(s|ms|us)?", str(value).strip())
     if found is None or not 0 < float(found[1]) < math.inf:
-        raise Wrong(f"{_quoted(value)} is no time", "50ms, 20us, or seconds as 0.05")
+        raise Wrong(f"{_quoted(value)} is not a time", "50ms, 20us, or seconds as 0.05")
     return float(found[1]) * _SECONDS[found[2] or "s"]
 
 

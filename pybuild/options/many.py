@@ -1,4 +1,4 @@
-"""Options of many models and many builds; the table of options has them, too."""
+"""Options of several models, and of the verbs that try many builds: fit and sweep."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class ImageOptions:
 
     exclusive: tuple[tuple[str, ...], ...] = option(
         (), kinds.GROUPS, "several models",
-        "models that never run together, so that they share their memory",
+        "models that never run together and can share their memory",
     )  # fmt: skip
     connect: tuple[str, ...] = option(
         (), kinds.names("A.OUT=B.IN"), "several models",
-        "one buffer for an output and another model's input",
+        "use one buffer for an output and another model's input",
     )  # fmt: skip
 
 
@@ -27,13 +27,13 @@ class FitOptions:
 
     latency: float | None = option(
         None, kinds.DURATION, "fit",
-        "how long an inference may take, as 50ms or 0.05 (seconds)",
+        "longest time of an inference, as 50ms or 0.05 (seconds)",
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What the accuracy of a build is measured with; of [sweeps.NAME] alone."""
+    """Samples that measure the accuracy of a build; only for [sweeps.NAME]."""
 
     data: str | None = option(
         None, kinds.text("FILE", "file"), "sweep", "samples to measure accuracy with"
@@ -50,18 +50,18 @@ class SweepOptions:
 
     out: str | None = option(
         None, kinds.text("DIR", "folder"), "sweep",
-        "the folder of the table, its page and the builds; default: build/sweep beside "
+        "folder for the table, its page and the builds; default: build/sweep beside "
         "the file", short="o",
     )  # fmt: skip
     outside: bool = option(
         False, kinds.FLAG, "sweep",
-        "paths in the project file may lead out of its folder, to read and to write",
+        "allow paths in the project file that lead out of its folder, to read or write",
     )  # fmt: skip
     workers: int | None = option(
         None, kinds.count(), "sweep",
-        "processes that build; default: one for each processor",
+        "number of processes that build; default: one for each processor",
     )  # fmt: skip
     scheduler: str | None = option(
         None, kinds.text("ADDRESS"), "sweep",
-        "build on the workers of Dask's scheduler there, as tcp://HOST:8786",
+        "build on the workers of this Dask scheduler, as tcp://HOST:8786",
     )  # fmt: skip

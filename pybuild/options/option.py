@@ -40,7 +40,7 @@ class Option:
 
     @property
     def where(self) -> str:
-        """As messages name it."""
+        """The option's name in messages."""
         return f"--{self.word}" if self.word else self.keyword
 
     @property
@@ -49,11 +49,14 @@ class Option:
         return self.word.startswith(_NO)
 
     def of_word(self, value: Any) -> Any:
-        """What stands under `word`, as what stands under `keyword`."""
+        """The value under `keyword` for a value under `word`."""
         return not value if self.is_off and isinstance(value, bool) else value
 
     def read(self, value: Any) -> Any:
-        """Errors  BuildError with everything that is wrong with the value"""
+        """The checked value of the option.
+
+        Errors  BuildError with everything that is wrong with the value
+        """
         if value is None:
             return self.default
         try:
@@ -107,7 +110,7 @@ def options_in(*chosen: type[Any]) -> tuple[Option, ...]:
 
 
 def of_words(*chosen: type[Any]) -> tuple[Option, ...]:
-    """Those that are on the command line, and in crt.toml."""
+    """The options that are on the command line, and in crt.toml."""
     return tuple(one for one in options_in(*chosen) if one.word)
 
 
@@ -132,7 +135,10 @@ def told(kind: type[Chosen], given: Mapping[str, Any]) -> tuple[Chosen, list[Pro
 
 
 def read_options(kind: type[Chosen], given: Mapping[str, Any]) -> Chosen:
-    """Errors  BuildError with everything that is wrong"""
+    """The checked options.
+
+    Errors  BuildError with everything that is wrong
+    """
     made, found = told(kind, given)
     if found:
         raise BuildError.of(found)

@@ -1,4 +1,4 @@
-"""Options of packages for firmware projects; the table of options has them, too."""
+"""Options of packages for firmware projects."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _PACKAGE = "packages"
 
 @dataclass(frozen=True)
 class PackageOptions:
-    """What a tree is as a package of firmware projects: ecosystems.packages."""
+    """Options of a tree that is written as packages: ecosystems.packages."""
 
     package: tuple[str, ...] = option(
         (), kinds.listed(*ECOSYSTEMS, whole="all", more=(MLF,)), _PACKAGE,
-        "write DIR/NAME and the runtime DIR/crt as packages of these, or all; mlf: "
+        "write DIR/NAME and the runtime DIR/crt as packages for these, or all; mlf: "
         "DIR/NAME.tar, TVM's model library format",
     )  # fmt: skip
     archive: bool = option(
         False, kinds.FLAG, _PACKAGE,
-        "write the files that these ecosystems install, not folders",
+        "write archives as these ecosystems install them, not folders",
     )  # fmt: skip
     version: str = option(
         "1.0.0", kinds.text("VERSION"), _PACKAGE,
@@ -37,12 +37,12 @@ class PackageOptions:
     )  # fmt: skip
     licence: str = option(
         "", kinds.text("SPDX"), _PACKAGE,
-        "the licence of the network's weights, like MIT; default: none is named",
+        "the licence of the network's weights, like MIT; default: none",
     )  # fmt: skip
     description: str = option(
-        "", kinds.text("TEXT"), _PACKAGE, "one line about the network"
+        "", kinds.text("TEXT"), _PACKAGE, "one line that describes the network"
     )
     author: str = option(
-        "", kinds.text("NAME"), _PACKAGE, "who makes the package, like 'Ada <a@b.org>'"
+        "", kinds.text("NAME"), _PACKAGE, "the package's author, like 'Ada <a@b.org>'"
     )
-    url: str = option("", kinds.text("URL"), _PACKAGE, "where to read about it")
+    url: str = option("", kinds.text("URL"), _PACKAGE, "the web page of the package")

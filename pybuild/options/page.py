@@ -11,10 +11,10 @@ _HEAD = """\
 # Every option
 
 `--ram-limit 64K` on the command line is `ram_limit="64K"` in Python, and
-`ram-limit = "64K"` in [crt.toml](project-file.md): all read a value in the same way.
-What may be given several times on the command line is a list, or one value, in the
-others; what is `NAME=VALUE` is a dict or table. `pybuild/options/table.py` declares
-each option once, and this page is made from it.
+`ram-limit = "64K"` in [crt.toml](project-file.md): all three read a value alike.
+An option that may be repeated on the command line is a list, or one value, in Python
+and crt.toml; an option of the form `NAME=VALUE` is a dict or a table.
+`pybuild/options/table.py` declares each option once, and this page is made from it.
 """
 # verbs that take a model
 _BUILDING = sum(BuildOptions in kinds for kinds in VERBS.values())

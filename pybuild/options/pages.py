@@ -1,4 +1,4 @@
-"""Options of the pages that a browser shows."""
+"""Options of the HTML pages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class SampleOptions:
-    """Of the page of a build."""
+    """Samples for the page of a build."""
 
     data: str | None = option(
         None, kinds.text("FILE", "file"), "page",
-        "the page shows accuracy and error by layer with these samples: .npz, .npy, "
-        ".csv or a folder of .npy",
+        "samples for the page's accuracy and error by layer: .npz, .npy, .csv or a "
+        "folder of .npy",
     )  # fmt: skip
     labels: str | None = option(
         None, kinds.text("FILE", "file"), "page",
@@ -37,5 +37,5 @@ class CompareOptions:
     """crt compare."""
 
     out: str | None = option(
-        None, kinds.file(".html"), "compare", "draw it as a page, too", short="o"
+        None, kinds.file(".html"), "compare", "also draw it as a page", short="o"
     )

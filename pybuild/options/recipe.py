@@ -29,7 +29,7 @@ class Source:
 
 
 def source_of(path: Path) -> Source:
-    """Of a file; of a folder all files in it, by their names."""
+    """The name and hash of a file; for a folder, of all files in it."""
     whole = hashlib.sha256()
     parts = sorted(path.iterdir()) if path.is_dir() else [path]
     for part in parts:
@@ -42,7 +42,7 @@ def source_of(path: Path) -> Source:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a model was made of.
+    """The recipe of a model: its files and options.
 
     model     its file; None: it was handed over in memory, or with weights or functions
     quantise  None: it is as its file has it

@@ -44,7 +44,7 @@ class RegionSpec:
 
     @property
     def text(self) -> str:
-        """As on the command line."""
+        """The region as on the command line."""
         words = [self.speed] if self.speed != "plain" else []
         words += ["weights"] * self.weights
         words += [f"device{self.device}"] * (self.device > 0)
@@ -72,15 +72,20 @@ def read_regions(given: Iterable[str | RegionSpec]) -> tuple[RegionSpec, ...]:
 
 
 def read_region(text: str) -> RegionSpec:
-    """Errors  BuildError that shows the form"""
+    """The region in a text such as dtcm=16K:fast.
+
+    Errors  BuildError that shows the form
+    """
     found = _FORM.fullmatch(text.strip())
     if found is None:
-        raise BuildError(OPTION, f"'{text}' is no region", _HINT)
+        raise BuildError(OPTION, f"'{text}' is not a region", _HINT)
     name, number, unit, words = found.groups()
     taken = name in WORDS or name in _OURS or name.startswith("device_")
     if taken or not _NAME.fullmatch(name):
         what = f"'{name}' cannot be the name of a region"
-        raise BuildError(OPTION, what, "small letters, digits and _; no word of C")
+        raise BuildError(
+            OPTION, what, "lower-case letters, digits and _; not a word of C"
+        )
     size = int(number) * {"": 1, "k": 1024, "m": 1024**2}[unit.lower()]
     speed, weights, device = "plain", False, 0
     for word in words.split("+") if words else ():
@@ -91,5 +96,5 @@ def read_region(text: str) -> RegionSpec:
         elif re.fullmatch(r"device\d{1,3}", word):
             device = int(word[6:])
         else:
-            raise BuildError(OPTION, f"'{word}' is not known of a region", _HINT)
+            raise BuildError(OPTION, f"'{word}' is not a property of a region", _HINT)
     return RegionSpec(name, size, speed, weights, device)

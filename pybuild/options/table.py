@@ -1,7 +1,7 @@
-"""The table of options: everything that says or reads one is made from this.
+"""The table of options, from which every parser and page of options is made.
 
-A class is what travels together; a field is an option: in Python a keyword, on the
-command line and in crt.toml a word, in report.json a key.
+A class is a group of options that belong together. A field is one option: a keyword in
+Python, a word on the command line and in crt.toml, a key in report.json.
 """
 
 from __future__ import annotations
@@ -29,50 +29,50 @@ PERCENTILE = 99.999
 
 _CODE, _MEMORY, _WEIGHTS, _DEVICES = "code", "memory", "weights", "devices"
 _OPEN = "what the model file leaves open"
-_SEED = "of the random inputs; default 0"
-_KEY_FILE = "with --port: the key that the board has, too; default: CRT_KEY_FILE"
-_HERE = "generated C, or LLVM at once (the default)"
+_SEED = "seed of the random inputs; default 0"
+_KEY_FILE = "with --port: a file with the board's key; default: CRT_KEY_FILE"
+_HERE = "run the generated C, or LLVM's code in memory (the default)"
 
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How a model's file is read: pybuild.load."""
+    """Options of pybuild.load: how to read a model's file."""
 
-    signature: str = option("", kinds.text("NAME"), _OPEN, "the one to build of many")
+    signature: str = option("", kinds.text("NAME"), _OPEN, "the signature to build")
     input_dims: Mapping[str, int] = option(
-        {}, kinds.NUMBERS, _OPEN, "size of a dimension, by its name", word="input-dim",
+        {}, kinds.NUMBERS, _OPEN, "fix the dimension NAME at size N", word="input-dim",
     )  # fmt: skip
     input_values: Mapping[str, Any] = option(
         {}, kinds.VALUES, _OPEN,
-        "the value of an input that decides a shape; it becomes a constant",
+        "fix the value of an input that decides a shape; it becomes a constant",
         word="input-value",
     )  # fmt: skip
     bounds: Mapping[str, int] = option(
         {}, kinds.NUMBERS, _OPEN,
-        "room for a result whose size depends on data; NAME_count says how much is "
-        "used", word="bound",
+        "reserve room for a result whose size depends on data; the output "
+        "NAME_count says how much is used", word="bound",
     )  # fmt: skip
     max_turns: int = option(
         0, kinds.count(0), _OPEN,
-        "most turns of a WHILE whose condition is computed; all are written out",
+        "most iterations of a WHILE whose condition is computed; all are unrolled",
     )  # fmt: skip
     hybrid: str = option("litert", kinds.word("litert", "float"), _WEIGHTS,
-        "int8 weights of float32 layers: inputs are made int8; or float32")  # fmt: skip
+        "for int8 weights of float32 layers: compute in int8, or in float")  # fmt: skip
     state: Mapping[str, str] = option(
         {}, kinds.STATE, _MEMORY,
-        "an input that is what this output was in the run before; auto: those that are "
-        "obvious",
+        "feed this output to that input in the next run; auto: find the obvious "
+        "pairs",
     )  # fmt: skip
     front: str | None = option(
         None, kinds.text("FRONT.toml", "file"), _CODE,
-        "features before and decisions after the model, which then takes samples; or "
-        "FRONT.toml+MODEL",
+        "put features before and decisions after the model, which then takes samples; "
+        "or write FRONT.toml+MODEL",
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What Model.build plans and prints; one value for each of its keywords."""
+    """Options of Model.build, one for each of its keywords."""
 
     rounding: str | None = option(
         None, kinds.word(*ROUNDINGS), _CODE,
@@ -80,24 +80,24 @@ class BuildOptions:
     )  # fmt: skip
     target: str | Target | Mapping[int, str | Target] = option(
         "generic", kinds.TARGET, _CODE,
-        "use this CPU's instructions, like cortex-m4; default: those of any CPU",
+        "use this CPU's instructions, like cortex-m4; default: C for any CPU",
     )  # fmt: skip
     optimise: str = option(
         "balanced", kinds.word("size", "ram", "balanced", "speed"), _CODE,
-        "what to save: bytes of code, of RAM, instructions, or all (balanced, default)",
+        "what to save: code size, RAM, instructions (speed), or all (the default)",
     )  # fmt: skip
     nan: str = option(
         "propagate", kinds.word("propagate", "ignore"), _CODE,
-        "NaN in, NaN out (propagate, the default); ignore: what inputs with NaN give "
-        "is not specified, and maxima take less time",
+        "propagate (the default): NaN in, NaN out; ignore: results for inputs with NaN "
+        "are unspecified, and maxima take less time",
     )  # fmt: skip
     names: str = option(
         "full", kinds.word("full", "ids"), _CODE,
-        "names of tensors in flash: all (the default), or none, only numbers",
+        "store names of tensors in flash (full, the default), or only numbers (ids)",
     )  # fmt: skip
     emit: str = option(
         "c", kinds.word("c", "obj"), _CODE,
-        "C sources, or an object for --target, which needs no compiler",
+        "write C sources (the default), or an object for --target without a compiler",
     )  # fmt: skip
     api: str = option(
         "", kinds.API, _CODE,
@@ -106,76 +106,76 @@ class BuildOptions:
     )  # fmt: skip
     ram_limit: int | Mapping[int, int] | None = option(
         None, kinds.SIZE, _MEMORY,
-        "most bytes of RAM, like 64K: the fastest plan that fits, or an error",
+        "use the fastest plan that fits this RAM, like 64K; else fail",
     )  # fmt: skip
     plan: str = option(
         "rows", kinds.word("rows", "whole"), _MEMORY,
-        "rows (the default): layers advance together where that needs less RAM",
+        "rows (the default): layers advance together to save RAM; whole: they never do",
     )  # fmt: skip
     regions: tuple[RegionSpec, ...] = option(
         (), kinds.REGIONS, _MEMORY,
-        "a memory of its own: NAME=SIZE[:fast|slow][+weights][+deviceN]",
+        "use a further memory: NAME=SIZE[:fast|slow][+weights][+deviceN]",
         word="region",
     )  # fmt: skip
     input: str = option(
         "reuse", kinds.INPUT, _MEMORY,
-        "after a run, inputs are gone (reuse, the default) or still there (keep); "
-        "consumable: overwritten while they are read",
+        "after a run, inputs are overwritten (reuse, the default) or intact (keep); "
+        "consumable: overwrite them while they are read",
     )  # fmt: skip
     push: tuple[str, ...] = option(
         (), kinds.names("INPUT"), _MEMORY,
-        "an input that is pushed row by row (NAME_push_rows), never held whole",
+        "push this input row by row (NAME_push_rows) and never hold it whole",
     )  # fmt: skip
     lazy: tuple[str, ...] | None = option(
         None, kinds.names("NAME"), _MEMORY,
-        "an input or output without memory until it is bound",
+        "give this input or output no memory: the program binds its own",
     )  # fmt: skip
     stream: tuple[str, ...] = option(
         (), kinds.names("[INPUT=]AXIS[:FRAMES]"), _MEMORY,
-        "the axis along which a window slides; each run takes the new FRAMES",
+        "slide the input window along this axis; each run takes the new FRAMES",
     )  # fmt: skip
     storage: str = option(
         "planned", kinds.word("planned", "given"), _MEMORY,
-        "given: tensors share memory as a graph JSON file says", word="",
+        "given: share memory as the graph JSON file says", word="",
     )  # fmt: skip
     layout: Mapping[str, str] = option(
         {}, kinds.LAYOUT, _OPEN,
-        "an input or output has channels last (nhwc) or first (nchw)",
+        "pass an input or output with channels last (nhwc) or first (nchw)",
     )  # fmt: skip
     params: str | tuple[str, ...] | None = option(
         None, kinds.PARAMS, _WEIGHTS,
-        "weights that can be loaded and shared: 'replaceable' for all, or a NAME",
+        "make weights loadable and shared: 'replaceable' for all, or a NAME",
     )  # fmt: skip
     compress: str = option(
         "none", kinds.word("none", "lz4", "lz4-layer"), _WEIGHTS,
-        "pack weights: unpacked once to RAM (lz4) or by layer to the arena",
+        "compress weights: unpack all once to RAM (lz4) or each layer's to the arena",
     )  # fmt: skip
     verify: bool = option(
         False, kinds.FLAG, _WEIGHTS,
-        "NAME_verify, which finds bits of weights and tables that flip in flash",
+        "add NAME_verify, which detects bit flips of weights and tables in flash",
     )  # fmt: skip
     place: Mapping[str, int | str] = option(
         {}, kinds.PLACES, _DEVICES,
-        "which device computes a layer or operator, or has input:NAME or output:NAME; "
-        "* is all others",
+        "which device N computes a layer or operator, or holds input:NAME or "
+        "output:NAME; * means all others",
     )  # fmt: skip
     alone: bool = option(
-        True, kinds.FLAG, _CODE, "False: other models may share the kernels", word=""
+        True, kinds.FLAG, _CODE, "False: let other models share the kernels", word=""
     )
 
 
 @dataclass(frozen=True)
 class QuantiseOptions:
-    """pybuild.quantise, with what its data comes from."""
+    """Options of pybuild.quantise, and the files with its data."""
 
     data: str | None = option(
         None, kinds.text("CALIB.npz", "file"), "quantise",
-        "make a float model int8 with these samples: arrays by input name, and "
-        "'labels' if known", word="quantise",
+        "quantise a float model to int8 with these samples: an array for each input, "
+        "and 'labels' if known", word="quantise",
     )  # fmt: skip
     test: str | None = option(
         None, kinds.text("TEST.npz", "file"), "quantise",
-        "measure accuracy and noise with these samples, not the calibration's",
+        "measure accuracy and noise with these samples instead of the calibration's",
         word="quantise-test",
     )  # fmt: skip
     calibrate: str = option(
@@ -189,22 +189,22 @@ class QuantiseOptions:
     )  # fmt: skip
     keep_float: tuple[str, ...] = option(
         (), kinds.names("LAYER"), "quantise",
-        "a layer, or its output, that stays float32",
+        "keep this layer, named by itself or its output, in float32",
     )  # fmt: skip
     int16: tuple[str, ...] = option(
         (), kinds.names("LAYER"), "quantise",
-        "a layer, or its output, that reads and makes int16",
+        "let this layer, named by itself or its output, read and write int16",
     )  # fmt: skip
     max_loss: float | None = option(
         None, kinds.SHARE, "quantise",
-        "as few layers in int16 or float as it takes to lose no more, like 0.5%",
+        "keep as few layers in int16 or float as this loss allows, like 0.5%",
     )  # fmt: skip
     boundary: str = option(
         "float", kinds.word(*BOUNDARIES), "quantise",
         "type of the model's inputs and outputs; default float",
     )  # fmt: skip
     bias_correction: bool = option(
-        True, kinds.FLAG, "quantise", "leave biases as they are",
+        True, kinds.FLAG, "quantise", "do not correct biases",
         word="no-bias-correction",
     )  # fmt: skip
     fit_weights: bool = option(
@@ -222,7 +222,7 @@ class QuantiseOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Of every verb that builds a model, besides those of pybuild.load and build."""
+    """Options of every verb that builds a model, besides those of load and build."""
 
     name: tuple[str, ...] = option(
         (), kinds.names("[MODEL=]NAME"), _CODE,
@@ -230,16 +230,16 @@ class ModelOptions:
     )  # fmt: skip
     project: str | None = option(
         None, kinds.text("FILE", "file"), _CODE,
-        "the file that says what is built; default: crt.toml of this folder, or "
-        "pyproject.toml with [tool.crt]",
+        "the project file; default: crt.toml in this folder, or pyproject.toml with "
+        "[tool.crt]",
     )  # fmt: skip
     outside: bool = option(
         False, kinds.FLAG, _CODE,
-        "paths in the project file may lead out of its folder, to read and to write",
+        "allow paths in the project file that lead out of its folder, to read or write",
     )  # fmt: skip
     device: Mapping[int, str] = option(
         {}, kinds.DEVICES, _DEVICES,
-        "a further device and its CPU; --place says what it computes",
+        "add a device and its CPU; --place says what it computes",
     )  # fmt: skip
 
 
@@ -251,15 +251,15 @@ class TreeOptions:
         None, kinds.text("DIR", "folder"), "build", "the folder to write", short="o"
     )
     force: bool = option(
-        False, kinds.FLAG, "build", "write into a folder with other files"
+        False, kinds.FLAG, "build", "write even into a folder with other files"
     )
     html: bool = option(
-        False, kinds.FLAG, "build", "write report.html into the folder, too"
+        False, kinds.FLAG, "build", "also write report.html into the folder"
     )
     evidence: str | None = option(
         None, kinds.text("DIR", "folder"), "build",
-        "write there what an auditor files: hashes, bill of materials, requirements "
-        "and their tests, bounds, a comparison with a reference (of --data)",
+        "write documents for an auditor: hashes, bill of materials, requirements and "
+        "their tests, bounds, a comparison with a reference (on --data)",
     )  # fmt: skip
 
 
@@ -269,32 +269,32 @@ class InspectOptions:
 
     stage: str | None = option(
         None, kinds.word(*STAGES), "inspect",
-        "what the compiler made there, of all layers or of the LAYER behind it: graph "
+        "show the result of this stage, for all layers or the LAYER after it: graph "
         "after each pass, candidates, plan, a kernel's loops, C, LLVM IR, assembly, "
-        "proofs that it stays inside",
+        "proofs that it stays inside its tensors",
     )  # fmt: skip
     ram_curve: str | None = option(
         None, kinds.file(".svg"), "inspect",
-        "list plans from the smallest to the fastest; FILE.svg: draw them too",
+        "list plans from the smallest to the fastest; FILE.svg: also draw them",
         alone=True,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class BoardOptions:
-    """Where check, bench and run run."""
+    """Options of the verbs that can run on a board."""
 
     on: str = option(
         "host", kinds.BOARD, "where",
-        "host (the default), a board of `crt boards`, or a board's folder",
+        "run on host (the default), a board of `crt boards`, or a board's folder",
     )  # fmt: skip
     toolchain: str = option(
         "auto", kinds.word(*TOOLCHAINS), "where",
-        "what compiles for the board; default: the first that is installed",
+        "the compiler for the board; default: the first that is installed",
     )  # fmt: skip
     simulator: str = option(
         "auto", kinds.word(*SIMULATORS), "where",
-        "what runs the board; default: the first that is installed",
+        "the simulator of the board; default: the first that is installed",
     )  # fmt: skip
 
 
@@ -303,13 +303,13 @@ class CheckOptions:
     """crt check."""
 
     ref: str = option(
-        "auto", kinds.word(*REFERENCES), "check", "the reference interpreter"
+        "auto", kinds.word(*REFERENCES), "check", "the reference to compare with"
     )
-    samples: int = option(20, kinds.count(), "check", "random inputs; default 20")
+    samples: int = option(20, kinds.count(), "check", "N random inputs; default 20")
     seed: int = option(0, kinds.count(0), "check", _SEED)
     data: str | None = option(
         None, kinds.text("FILE", "file"), "check",
-        "compare these samples, all of them: .npz, .npy, .csv or a folder of .npy",
+        "compare all of these samples: .npz, .npy, .csv or a folder of .npy",
     )  # fmt: skip
     labels: str | None = option(
         None, kinds.text("FILE", "file"), "check",
@@ -322,7 +322,7 @@ class CheckOptions:
     key_file: str | None = option(None, kinds.text("FILE", "file"), "check", _KEY_FILE)
     per_layer: bool = option(
         False, kinds.FLAG, "check",
-        "compare the results of every layer, not of the last alone",
+        "compare the results of every layer, not only of the last",
     )  # fmt: skip
     backend: tuple[str, ...] = option(
         (), kinds.words("c", "llvm"), "check",
@@ -334,11 +334,11 @@ class CheckOptions:
 class BenchOptions:
     """crt bench."""
 
-    runs: int = option(50, kinds.count(), "bench", "default 50")
+    runs: int = option(50, kinds.count(), "bench", "number of runs; default 50")
     seed: int = option(0, kinds.count(0), "bench", _SEED)
     backend: str = option("llvm", kinds.word("c", "llvm"), "bench", _HERE)
     against: str | None = option(
-        None, kinds.word("litert"), "bench", "time this too, in turn with ours"
+        None, kinds.word("litert"), "bench", "also time this interpreter, alternating"
     )
     port: str | None = option(
         None, kinds.text("ADDRESS"), "bench",
@@ -353,10 +353,10 @@ class RunOptions:
 
     data: str | None = option(
         None, kinds.text("FILE", "file"), "run",
-        "one sample or many: .npz, .npy, .csv or a folder of .npy; default: random",
+        "the samples to run: .npz, .npy, .csv or a folder of .npy; default: random",
     )  # fmt: skip
     out: str | None = option(
-        None, kinds.text("FILE.npz", "file"), "run", "write the outputs there",
+        None, kinds.text("FILE.npz", "file"), "run", "write the outputs to this file",
         short="o",
     )  # fmt: skip
 
@@ -367,10 +367,10 @@ class DebugOptions:
 
     data: str | None = option(
         None, kinds.text("FILE.npz", "file"), "debug",
-        "an array for each input, by its name; default: random ones",
+        "an array for each input, named after it; default: random",
     )  # fmt: skip
     ref: str | None = option(
-        None, kinds.word(*REFERENCES), "debug", "the interpreter to compare with"
+        None, kinds.word(*REFERENCES), "debug", "the reference to compare with"
     )
     backend: str = option("llvm", kinds.word("c", "llvm"), "debug", _HERE)
 

@@ -32,7 +32,7 @@ def layers_told(point: Point) -> str:
 
 @dataclass(frozen=True)
 class Fit:
-    """What the plan that fits a board costs, beside the one of a build for any board.
+    """The cost of the plan that fits a board, compared with the plan for any board.
 
     room    bytes of the board's RAM
     limit   bytes of arena that are left beside stack, data and all else

@@ -35,7 +35,7 @@ _FONT = "13px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 @dataclass(frozen=True)
 class Curve:
-    """What is drawn.
+    """The contents of the drawing.
 
     title   the model's name and what it is built for
     points  the smallest first
@@ -141,7 +141,7 @@ class _Drawing:
         yield _text(22, TOP + HIGH / 2, what, "soft", "middle", turned)
 
     def limits(self) -> Iterator[str]:
-        """Where no plan is, and where boards end."""
+        """The lines of the lower bound, and of the boards' RAM."""
         x = self.x(self.curve.bound)
         size = f'width="{x - LEFT:g}" height="{HIGH}"'
         yield f'<rect class="none" x="{LEFT}" y="{TOP}" {size}/>'

@@ -132,7 +132,10 @@ def write_file(path: Path, content: Content, said: Path | None = None) -> str:
 
 @contextmanager
 def telling(path: Path) -> Iterator[None]:
-    """Errors  BuildError for every OSError: the file, and why"""
+    """Turns OSErrors into BuildErrors.
+
+    Errors  BuildError for every OSError: the file, and why
+    """
     try:
         yield
     except OSError as error:
@@ -163,14 +166,14 @@ def _write_all(place: Path, files: Mapping[str, Content], said: Path) -> None:
 
 
 def _remove(path: Path, digest: str) -> None:
-    """What an earlier build wrote, unless it is not that any more."""
+    """Removes a file of an earlier build, unless it was changed since."""
     if not path.is_file():
         return
     if digest_at(path) == digest:
         with telling(path):
             path.unlink()
         return
-    what = f"{path}: is of an earlier build and was changed since; it stays"
+    what = f"{path}: was written by an earlier build and changed since; it stays"
     warnings.warn(what, BuildWarning, stacklevel=2)
 
 
@@ -184,10 +187,10 @@ def _in_the_way(
     if not folder.exists() or not any(folder.iterdir()):
         return []
     if _built_before(folder) != name:
-        what = f"holds other files than an earlier build of '{name}'"
+        what = f"contains files that are not from a build of '{name}'"
         return [Problem(str(folder), what, _ELSEWHERE)]
     others = (p for p in files if there and p not in there and p != EXAMPLE)
-    what = f"is there and not of an earlier build of '{name}'"
+    what = f"exists and is not from a build of '{name}'"
     return [
         Problem(str(folder / path), what, _ELSEWHERE)
         for path in sorted(others)
@@ -226,18 +229,19 @@ def listed_in(path: Path) -> dict[str, str]:
 
 
 def list_problems(path: Path) -> list[Problem]:
-    """Of a list that strangers may have written: each line that is none of it."""
+    """The problems of a list that strangers may have written: each line in another
+    form."""
     try:
         lines = _lines(path)
     except OSError as error:
         return [Problem(str(path), f"cannot be read ({error.strerror})")]
     except ValueError:
-        return [Problem(str(path), "is no text in UTF-8")]
+        return [Problem(str(path), "is not text in UTF-8")]
     found, form = list[Problem](), "SHA-256, two spaces, a path within the folder"
     for number, line in enumerate(lines, 1):
         digest, _, name = line.partition("  ")
         if not _DIGEST.fullmatch(digest) or not is_inside(name):
-            what = f"{shown(line)} is no line of such a list"
+            what = f"{shown(line)} is not a line of such a list"
             found.append(Problem(f"{path}:{number}", what, form))
     return found[:_MOST_PROBLEMS]
 
@@ -253,7 +257,7 @@ def _entries(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def list_of(folder: Path) -> dict[str, str]:
-    """What the folder says that a build has written.
+    """The folder's list of the files that a build has written.
 
     Errors  BuildError with each line of the list that is none
     """
@@ -290,7 +294,8 @@ def _example_before(folder: Path) -> object:
 
 
 def digest_at(path: Path) -> str:
-    """Of a file's bytes; "": there is none, or it is a folder, a pipe, a device."""
+    """The hash of a file's bytes; "" if there is none, or if it is a folder, a pipe or
+    a device."""
     try:
         with opened(path, EXTERNAL) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -32,13 +32,14 @@ Page = tuple[Grid | str, ...]
 
 
 def grid(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Grid:
-    """Of texts that may be a stranger's."""
+    """A table of texts that may come from a stranger's file."""
     heads = tuple((escaped(heading), kind) for heading, kind in columns)
     return Grid(escaped(title), heads, tuple(tuple(map(escaped, r)) for r in rows))
 
 
 def shortened(text: str, width: int, share: float = 0.5) -> str:
-    """Where it is longer, its beginning, a share of the width, and its end."""
+    """The text, or if it is too long its beginning, a share of the width, and its
+    end."""
     if len(text) <= width:
         return text
     head = int((width - 1) * share)

@@ -1,4 +1,4 @@
-"""What an image of several models costs, and what its models share.
+"""The cost of an image of several models, and what its models share.
 
 Values only; knows nothing of how they were found or where they are printed.
 """
@@ -71,8 +71,8 @@ class Connection:
 
 @dataclass(frozen=True)
 class ImageBlock:
-    """What lies in a region of the image: a model's own memory, or what one hands to
-    another. Models that take turns may lie on top of each other.
+    """A block in a region of the image: a model's own memory, or a tensor that one
+    model passes to another. Blocks of models that take turns may overlap.
 
     Units  bytes; at: from where the region begins
     model  "": of several

@@ -38,7 +38,7 @@ def made_report(
     offered: Options,
     image: Callable[[], bytes],
 ) -> Report:
-    """What the build costs and what its results are equal to.
+    """The cost of the build, and the reference that its results equal.
 
     offered  what could compute each layer; image: of parameters
     """

@@ -1,4 +1,5 @@
-"""Where each tensor of a plan is, for people: whole, a ring, over another, a view.
+"""The placement of each tensor of a plan, for people: whole, a ring, over another, a
+view.
 
 Values only; the plan has decided them.
 """

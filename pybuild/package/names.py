@@ -39,7 +39,10 @@ class NameMap:
 
     @classmethod
     def read(cls, path: Path) -> NameMap:
-        """Errors  BuildError for another kind of file"""
+        """Reads a NAME.names.json.
+
+        Errors  BuildError for another kind of file
+        """
         try:
             found = parse_json(read_bytes(path, REPORT))
             names = {role: tuple(map(str, found[role])) for role in ROLES}

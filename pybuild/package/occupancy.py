@@ -1,5 +1,5 @@
-"""What a plan's memory holds at each time: rows of the report, for a drawing of bytes
-against time. Values only; the plan has decided them.
+"""The contents of a plan's memory at each time: rows of the report, for a drawing of
+bytes against time. Values only; the plan has decided them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a report says to people: tables and lines, the same on a terminal and in a
-notebook. Knows only the report's values.
+"""A report as tables and lines for people, the same on a terminal and in a notebook.
+Knows only the report's values.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _layers(layers: Sequence[Layer], long: bool) -> Grid:
 
 
 def graph_page(graph: Graph) -> Page:
-    """What a model holds, before it is known what that costs."""
+    """The contents of a model, before its cost is known."""
     rows = layers(graph)
     inputs = (boundary(graph.tensor(name)) for name in graph.inputs)
     outputs = (boundary(graph.tensor(name)) for name in graph.outputs)
@@ -71,7 +71,7 @@ def graph_page(graph: Graph) -> Page:
 def tensors_page(
     inputs: Iterable[Tensor], outputs: Iterable[Tensor], parameters: Iterable[Tensor]
 ) -> Page:
-    """What an instance takes and gives."""
+    """The inputs, outputs and parameters of an instance."""
     columns = [("", TEXT), ("name", NAME), ("type", TEXT), ("real", TEXT)]
     roles = (("input", inputs), ("output", outputs), ("parameter", parameters))
     rows = []
@@ -177,7 +177,7 @@ def _promises(report: Report) -> Iterator[str]:
 
 
 def quantisation_page(report: Quantisation, long: bool = False) -> Page:
-    """What quantising cost, by layer and in all."""
+    """The loss by quantising, by layer and in total."""
     columns = [("layer", NAME), ("operator", TEXT), ("in", TEXT)]
     columns.append(("signal to noise", NUMBER))
     rows = [

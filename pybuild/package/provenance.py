@@ -19,7 +19,7 @@ SHORT = 16  # digits of a hash where the header has them all
 
 
 class Origin(Protocol):
-    """What a library was built of; model.py's Model is one."""
+    """The origin of a library; model.py's Model is one."""
 
     @property
     def path(self) -> str: ...
@@ -44,8 +44,8 @@ def provenance_of(recipe: Recipe | None, build: BuildOptions) -> dict[str, Any]:
 
 
 def command_of(recipe: Recipe, name: str, options: BuildOptions) -> str:
-    """What makes a tree of that name again, where its files are in the folder; "": of a
-    model, or of samples, that no file has.
+    """The command that makes a tree of that name again, if its files are in the folder;
+    "" for a model or samples that no file has.
     """
     if recipe.model is None or (recipe.quantise is not None and recipe.data is None):
         return ""

@@ -1,6 +1,6 @@
-"""What a report.json must say of how its tree was made, before anything is done with
-it: a stranger may have written it. Keys have types, files are names, and every option
-is one of the table, with a value that it can have.
+"""Checks of a report.json's recipe before it is used, because a stranger may have
+written it. Keys have types, files are names, and every option is one of the table, with
+a valid value.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _SEVERAL: Schema = {
     },
     "required": ["name", "models", "provenance"],
 }  # fmt: skip
-_ALONE = "alone"  # of a build in an image, which is no option
+_ALONE = "alone"  # of a build in an image, which is not an option
 
 
 def checked_recipe(where: str, facts: Any) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def wrong_options(
         if name in also:
             continue
         if name not in known:
-            what = f"has {shown(name)}, which is no option"
+            what = f"has {shown(name)}, which is not an option"
             found.append(Problem(where, what, fitting(name, known)))
             continue
         try:

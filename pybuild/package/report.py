@@ -1,4 +1,4 @@
-"""What a build costs and promises: the same facts for people and for scripts.
+"""The cost of a build and its guarantees: the same facts for people and for scripts.
 
 Values only; knows nothing of how they were found or where they are printed.
 """
@@ -236,7 +236,7 @@ class Report:
 
 
 def devices(plan: Plan, targets: Sequence[Target]) -> tuple[Device, ...]:
-    """What each device has to do; () for the CPU alone."""
+    """The work of each device; () for the CPU alone."""
     if len(targets) == 1:
         return ()
     work = [s.device for s in plan.steps if s.candidate.func is not None]
@@ -249,7 +249,7 @@ def devices(plan: Plan, targets: Sequence[Target]) -> tuple[Device, ...]:
 
 
 def regions(plan: Plan) -> tuple[RegionUse, ...]:
-    """Those of the user's; where nothing lies, last."""
+    """The user's regions, empty ones last."""
     copied = {u.place: u.size for u in plan.unpacks if u.plain}
     found = []
     for region in plan.regions:
@@ -309,6 +309,6 @@ def layers(graph: Graph) -> tuple[Layer, ...]:
 
 
 def promise(graph: Graph, rounding: str) -> str:
-    """What the integers of a build are equal to, or that it has none."""
+    """The reference that the integers of a build equal, or that it has no integers."""
     integers = any("rounding" in node.attrs for node in graph.nodes)
     return REFERENCES[rounding] if integers else FLOAT_REFERENCE

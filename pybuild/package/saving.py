@@ -10,7 +10,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Saving:
-    """What a build with more options would take; it was planned, not estimated.
+    """The RAM of a build with more options; it was planned, not estimated.
 
     options       to add to the command line, each with its value
     changed       the same as keywords of Model.build; boundary: of pybuild.quantise

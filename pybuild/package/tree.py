@@ -81,7 +81,7 @@ def tree_files(
 
 
 def program_of_model(tables: Tables) -> dict[str, str]:
-    """What an example of this model is made of, by its name in templates."""
+    """The parts of this model's example, by their names in templates."""
     return {
         "regions": _arrays(
             [row.name for row in tables.regions],
@@ -118,7 +118,8 @@ def image_tree(
     regions: Sequence[str],
     generated: Mapping[str, Content],
 ) -> dict[str, Content]:
-    """As tree_files, of several models; regions: those of the image that are used."""
+    """The same as tree_files, for several models; regions: those of the image that are
+    used."""
     example = {**_machine(name, None, False), **program_of_image(name, models, regions)}
     return _with_builds(name, models, generated, "image.c.in", example)
 
@@ -126,7 +127,8 @@ def image_tree(
 def program_of_image(
     name: str, models: Sequence[Tables], regions: Sequence[str]
 ) -> dict[str, str]:
-    """As program_of_model, of several; regions: those of the image that are used."""
+    """The same as program_of_model, for several; regions: those of the image that are
+    used."""
     sizes = [f"{name.upper()}_{region.upper()}_BYTES" for region in regions]
     return {
         "regions": _arrays(regions, sizes),
@@ -268,7 +270,7 @@ def _set_devices(tables: Tables) -> str:
 
 
 def _weights(tables: Tables, prefix: str) -> str:
-    """What the example keeps of parameters."""
+    """The example's code for parameters."""
     if not tables.parameters:
         return ""
     lines = f"static struct crt_params {prefix}params;\n"

@@ -33,7 +33,7 @@ _KINDS = {0: "int", 1: "uint", 2: "float", 3: "handle", 4: "bfloat"}
 
 
 def is_blob(data: bytes) -> bool:
-    """Whether the first bytes are those of a parameter blob."""
+    """True if the first bytes are those of a parameter blob."""
     return data[:8] == struct.pack("<Q", LIST_MAGIC)
 
 

@@ -10,7 +10,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.text.short_names import brief
 
-# more than this is no model for a microcontroller
+# more than this is not a model for a microcontroller
 MOST_NODES = 1 << 17
 # of values computed of constants: this, and so many times the bytes that are given
 FREE_BYTES, TIMES = 1 << 28, 16
@@ -28,7 +28,7 @@ class TooMuch(BuildError):
 
 
 class Budget:
-    """What is left of what a file may ask for.
+    """The remaining allowance of memory and nodes for a file.
 
     source  the file, for messages
     given   bytes of it, and of what lies beside it
@@ -40,14 +40,20 @@ class Budget:
         self.bytes = FREE_BYTES + TIMES * given
 
     def take_nodes(self, count: int = 1) -> None:
-        """Errors  TooMuch where that is more nodes, or turns of loops, than are left"""
+        """Counts nodes against the allowance.
+
+        Errors  TooMuch where that is more nodes, or turns of loops, than are left
+        """
         self.nodes -= count
         if self.nodes < 0:
             what = f"asks for more than {MOST_NODES} nodes, with loops and functions"
             raise TooMuch(self.source, f"{what} written out", "split the model")
 
     def take_bytes(self, count: int) -> None:
-        """Errors  TooMuch where values of constants take more bytes than are left"""
+        """Counts bytes against the allowance.
+
+        Errors  TooMuch where values of constants take more bytes than are left
+        """
         self.bytes -= count
         if self.bytes < 0:
             most = f"{FREE_BYTES >> 20} MiB and {TIMES} times its own bytes"
@@ -63,7 +69,9 @@ class Budget:
         values[name] = value
 
     def take_archive(self, archive: ZipFile) -> None:
-        """Errors  TooMuch where what is packed is larger than what is left; BuildError
+        """Counts the unpacked bytes of an archive against the allowance.
+
+        Errors  TooMuch where what is packed is larger than what is left; BuildError
         where it is packed as neither torch nor numpy does it
         """
         for entry in archive.infolist():
@@ -74,7 +82,7 @@ class Budget:
         self.take_bytes(sum(entry.file_size for entry in archive.infolist()))
 
     def spares_macs(self, count: int) -> bool:
-        """Whether so many multiplications are left; takes them if so."""
+        """True if so many multiplications are left; takes them if so."""
         enough = count <= self.macs
         self.macs -= count if enough else 0
         return enough

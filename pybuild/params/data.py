@@ -73,7 +73,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _text(data: bytes) -> str | None:
-    """None for bytes that are no text."""
+    """None for bytes that are not text."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -90,7 +90,10 @@ def _npy(name: str, data: bytes) -> Array:
 
 
 def _only(path: Path, inputs: Shapes) -> str:
-    """Errors  BuildError where there are several inputs"""
+    """The name of the only input.
+
+    Errors  BuildError where there are several inputs
+    """
     if len(inputs) != 1:
         what = f"does not say for which input it is, of {', '.join(inputs)}"
         raise BuildError(path.name, what, ".npz, or a folder with NAME.npy for each")

@@ -87,7 +87,8 @@ def _read_npz(data: bytes, source: str) -> dict[str, Array]:
         raise BuildError(source, f"is a damaged .npz file: {error}") from None
     for name, value in found.items():
         if not isinstance(value, np.ndarray):  # of other members numpy gives the bytes
-            raise BuildError(source, f"is a damaged .npz file: '{name}' is no array")
+            what = f"is a damaged .npz file: '{name}' is not an array"
+            raise BuildError(source, what)
     return found
 
 

@@ -85,7 +85,10 @@ class Image:
     entries: tuple[Entry, ...]
 
     def entry(self, name: str) -> Entry:
-        """Errors  BuildError that lists the names there are"""
+        """The entry of that name.
+
+        Errors  BuildError that lists the names there are
+        """
         for entry in self.entries:
             if entry.name == name:
                 return entry
@@ -143,7 +146,7 @@ class Image:
             except BuildError as error:
                 found += error.problems
         if not found and content_of(made) != self.content:
-            found.append(Problem(self.source, "its content hash is another"))
+            found.append(Problem(self.source, "its content hash differs"))
         if found:
             raise BuildError.of(found)
         return tuple(made)

@@ -58,7 +58,7 @@ class _Group:
         return both
 
     def _shares(self, other: _Group) -> bool:
-        """Whether payloads are equal, and names that both have mean the same."""
+        """True if payloads are equal, and names that both have mean the same."""
         common = self.parameters.keys() & other.parameters.keys()
         if any(self.parameters[n] != other.parameters[n] for n in common):
             return False

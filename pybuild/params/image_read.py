@@ -23,7 +23,7 @@ from pybuild.params.image import (
 
 
 def is_image(data: bytes | memoryview) -> bool:
-    """Whether the first bytes are those of a parameter image."""
+    """True if the first bytes are those of a parameter image."""
     return bytes(data[:4]) == MAGIC
 
 

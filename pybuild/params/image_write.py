@@ -85,7 +85,7 @@ def write_image(
 
 
 class _Body:
-    """What follows the table: names, dimensions, then the payloads."""
+    """The part after the table: names, dimensions, then the payloads."""
 
     def __init__(self, start: int, align: int, source: str) -> None:
         self.start, self.align, self.source = start, align, source
@@ -93,7 +93,7 @@ class _Body:
         self.places: dict[bytes, int] = {}
 
     def add(self, data: bytes) -> int:
-        """Where it lies in the image."""
+        """Adds data, and returns its offset in the image."""
         at = self.start + len(self.data)
         if at + len(data) >= 2**32:
             raise BuildError(self.source, "would be larger than 4 GB")

@@ -16,7 +16,7 @@ _TRIES = 32  # earlier places tried for a longer match
 
 
 class Lz4Error(ValueError):
-    """Bytes that are no LZ4 block of the expected size."""
+    """Bytes that are not an LZ4 block of the expected size."""
 
 
 def pack(data: bytes) -> bytes:
@@ -102,7 +102,7 @@ def _sequence(out: bytearray, literals: bytes, length: int, distance: int) -> No
 
 
 def _more(out: bytearray, length: int) -> None:
-    """What of a length does not fit in the 4 bits of the token."""
+    """Writes the part of a length that does not fit in the token's 4 bits."""
     if length >= 15:
         full, rest = divmod(length - 15, 255)
         out += b"\xff" * full + bytes([rest])

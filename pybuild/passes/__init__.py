@@ -38,7 +38,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class PassOptions:
-    """What the user chose.
+    """The options that the user chose.
 
     rounding  litert | tflm | single | onnx
     layout    input or output name -> nhwc | nchw
@@ -102,7 +102,8 @@ AS_GIVEN: tuple[tuple[str, Pass], ...] = (
 
 
 def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
-    """All passes, each result verified; few for a graph that gives more than nodes.
+    """Runs all passes and verifies each result; few passes for a graph that gives more
+    than nodes.
 
     seen    is handed the name of each pass, and the graph after it
     Errors  BuildError for a graph or an option that makes no sense
@@ -122,7 +123,7 @@ def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
 
 
 def float_graph(graph: Graph) -> Graph:
-    """After the passes that come before rounding: what is quantised.
+    """The graph after the passes that come before rounding, ready to be quantised.
 
     Errors  BuildError for a graph that makes no sense
     """

@@ -44,7 +44,7 @@ def _alike(node: Node, graph: Graph) -> bool:
 
 
 def combined(first: Clamp, second: Clamp) -> Clamp | None:
-    """One clamp that is `first`, then `second`; None where they do not overlap."""
+    """The clamp that equals `first`, then `second`; None if they do not overlap."""
     lows = [low for low in (first[0], second[0]) if low is not None]
     highs = [high for high in (first[1], second[1]) if high is not None]
     low, high = max(lows, default=None), min(highs, default=None)

@@ -1,4 +1,5 @@
-"""Weights that come after the build: inputs that kernels pack become parameters.
+"""Makes parameters of inputs that kernels pack, for weights that arrive after the
+build.
 
 `dense(x, w)` of a graph that has no value of w: w is then a parameter of zeros, which
 stand for what is loaded later.

@@ -9,7 +9,7 @@ from pybuild.passes.edit import used
 
 
 def remove_dead(graph: Graph) -> Graph:
-    """Only nodes on a way to an output remain; inputs remain in any case."""
+    """Removes nodes that are on no way to an output; inputs always remain."""
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):

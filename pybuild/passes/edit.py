@@ -25,13 +25,13 @@ class Edit:
         self._renamed: dict[str, str] = {}
 
     def name(self, name: str) -> str:
-        """What a tensor of the old graph is called now."""
+        """The present name of a tensor of the old graph."""
         while name in self._renamed:
             name = self._renamed[name]
         return name
 
     def alias(self, old: str, new: str) -> None:
-        """From here on reads of `old` are reads of `new`."""
+        """Makes later reads of `old` read `new`."""
         self._renamed[old] = new
 
     def fresh(self, text: str) -> str:
@@ -60,7 +60,7 @@ class Edit:
         return made
 
     def known(self, name: str) -> bool:
-        """Whether the value of a tensor is fixed for ever."""
+        """True if the value of a tensor is fixed for ever."""
         return name in self.constants and name not in self.parameters
 
     def keep(self, node: Node) -> None:
@@ -149,5 +149,5 @@ def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
 
 
 def only_reader(graph: Graph, users: Mapping[str, Sequence[Node]], name: str) -> bool:
-    """One node reads the tensor once, and it is no output of the model."""
+    """True if one node reads the tensor once, and it is not an output of the model."""
     return len(users[name]) == 1 and name not in graph.outputs

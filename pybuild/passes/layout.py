@@ -51,7 +51,7 @@ def _check(graph: Graph, name: str, want: str) -> Iterable[Problem]:
 
 
 def layout_of(graph: Graph, name: str) -> str:
-    """What the file has: "nchw" where a spatial operator's transpose is next."""
+    """The layout in the file: "nchw" if a spatial operator's transpose follows."""
     rank = len(graph.tensor(name).shape)
     forward = name in graph.inputs
     perm = to_last(rank) if forward else to_first(rank)

@@ -88,7 +88,7 @@ def of_numbers(graph: Graph) -> Graph:
 
 
 def _looks_for_nan(node: Node, graph: Graph) -> bool:
-    """Whether its kernels compare twice so that no NaN is lost."""
+    """True if its kernels compare twice so that no NaN is lost."""
     name = str(node.attrs.get("fn", node.attrs.get("join", "")))
     if name not in _COMPARING.get(node.op, ()):
         return False

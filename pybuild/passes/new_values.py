@@ -1,4 +1,4 @@
-"""Other values of constants: weights that are handed over beside a model."""
+"""Replaces constants by weights that are given beside a model."""
 
 from __future__ import annotations
 

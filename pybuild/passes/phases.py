@@ -43,7 +43,7 @@ class _Phase:
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """Where its window stands."""
+        """The position of its window."""
         return self.first, max(len(self.taps), 1), self.gap
 
     def pads(self, count: int, size: int) -> tuple[int, int]:
@@ -205,7 +205,7 @@ class _Split:
     def _taps(
         self, value: Array, rows: tuple[int, ...], columns: tuple[int, ...]
     ) -> Array:
-        """Those weights; a zero for each channel where there are none."""
+        """The weights of these taps; zeros if there are none."""
         for axis, taps in enumerate((rows, columns), self.window):
             some = value.take(taps or (0,), axis)
             value = some if taps else np.zeros_like(some)

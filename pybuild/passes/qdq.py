@@ -46,8 +46,8 @@ class Form:
 
 
 def form_of(tensor: Tensor) -> Form | None:
-    """Of integers that operators here compute with: of one scale; of int16 without
-    a zero point."""
+    """The form of integers that operators here compute with: one scale; int16 has no
+    zero point."""
     quant = tensor.quant
     if tensor.dtype not in _BIAS or quant is None or len(quant.scale) != 1:
         return None
@@ -129,8 +129,8 @@ def moved_inputs(node: Node) -> tuple[int, ...]:
 
 
 def _wanted(graph: Graph, users: Mapping[str, Sequence[Node]]) -> dict[str, Form]:
-    """Of each tensor that only quantize nodes read, through movement: what they make
-    of it, if that is one.
+    """For each tensor that only quantize nodes read, also through data movement: the
+    form that they make of it, if it is one.
     """
     found: dict[str, Form] = {}
     for node in reversed(graph.nodes):
@@ -182,7 +182,8 @@ def _whole(sweep: _Sweep, name: str) -> tuple[str, Form] | None:
 
 
 def _quantize(sweep: _Sweep, node: Node) -> bool:
-    """Of integers: nothing where they have that scale, else a requantisation."""
+    """Replaces a quantize of integers: by nothing if they have that scale, else by a
+    requantisation."""
     x, y = _whole(sweep, node.inputs[0]), form_of(sweep.edit.tensors[node.output])
     if x is None or y is None:
         return False
@@ -200,12 +201,12 @@ def _quantize(sweep: _Sweep, node: Node) -> bool:
 
 
 def _requantises(*forms: Form) -> bool:
-    """Whether an operator makes each of these of another one."""
+    """True if an operator makes each of these of another one."""
     return all(form.dtype is DType.INT8 for form in forms)
 
 
 def _target(sweep: _Sweep, name: str, form: Form) -> str:
-    """What the integers of a float tensor are called: as its quantize calls them."""
+    """The name for the integers of a float tensor: the one that its quantize uses."""
     for user in sweep.users[name]:
         output = user.output
         same = form_of(sweep.graph.tensor(output)) == form
@@ -376,7 +377,7 @@ def _same_scale(quant: Quant | None, scale: tuple[float, ...]) -> bool:
 
 
 def _numbers(sweep: _Sweep, tensor: Tensor) -> npt.NDArray[np.float64]:
-    """What a dequantize of a constant makes."""
+    """The result of dequantising a constant."""
     output = "number"
     node = Node("dequantize", output, (tensor.name,), (output,))
     view = sweep.edit.view()

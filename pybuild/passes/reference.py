@@ -1,4 +1,4 @@
-"""What TensorFlow Lite Micro computes otherwise than LiteRT, beyond how it rounds.
+"""Differences between TensorFlow Lite Micro and LiteRT, beyond rounding.
 
 A front end marks such a node: `only` names the option under which it stays, `unscaled`
 the one under which a clip takes the integers as they are, whatever the output's scale,

@@ -86,7 +86,7 @@ def _sunk(edit: Edit, node: Node, sources: _Sources) -> bool:
 
 
 def _has_rows(edit: Edit, node: Node, sources: _Sources) -> bool:
-    """Whether rows of a norm are those before the reshape."""
+    """True if rows of a norm are those before the reshape."""
     base = sources.get(node.inputs[0], (node.inputs[0], None))[0]
     rows = [edit.tensors[name].shape[-1:] for name in (base, node.output)]
     return rows[0] == rows[1]

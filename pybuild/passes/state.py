@@ -62,7 +62,7 @@ def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
 
 
 def _fits(have: Tensor, want: Tensor) -> bool:
-    """One type and shape; integers may have scales of their own."""
+    """True if both have one type and shape; integers may have different scales."""
     scaled = have.quant is not None and want.quant is not None
     return replace(have, name=want.name, quant=want.quant) == want and (
         have.quant == want.quant or scaled
@@ -113,7 +113,7 @@ def obvious(graph: Graph) -> dict[str, str]:
 
 
 def _reached(graph: Graph, name: str) -> set[str]:
-    """What is computed of an input."""
+    """The tensors that are computed from an input."""
     found = {name}
     for node in graph.nodes:
         if found & set(node.inputs):
@@ -185,7 +185,8 @@ def closed(graph: Graph, before: Graph) -> Graph:
 
 
 def _source(graph: Graph, end: str) -> str:
-    """What to assign: not a copy of an output, but that itself.
+    """The tensor to assign: the source of a copied output itself. For an input, another
+    state, or a view of one, it is the copy, because a state may be assigned before.
 
     Of an input, another state, or a view of one, it is the copy: a state may be
     assigned before.

@@ -42,7 +42,7 @@ class _Flow:
 
 @dataclass(frozen=True)
 class _Need:
-    """What a node needs: the newest rows of each input, 0 for one that is no flow.
+    """The needs of a node: the newest rows of each input, 0 for one that is not a flow.
 
     flow   of its output; None: it reads the whole window
     attrs  that it has instead
@@ -54,7 +54,7 @@ class _Need:
 
 
 class _Uneven(Exception):
-    """So many frames are no whole rows of a layer."""
+    """So many frames are not whole rows of a layer."""
 
 
 def streamed(graph: Graph, axes: Mapping[str, tuple[int, int]]) -> Graph:
@@ -66,7 +66,9 @@ def streamed(graph: Graph, axes: Mapping[str, tuple[int, int]]) -> Graph:
     if not axes:
         return graph
     if graph.state:
-        raise BuildError(OPTION, "goes with no other state", "leave out --state")
+        raise BuildError(
+            OPTION, "cannot be combined with other state", "leave out --state"
+        )
     flows = {name: _flow(graph, name, *axes[name]) for name in axes}
     given = any(frames for _, frames in axes.values())
     most = 1 if given else min(flow.rows for flow in flows.values())
@@ -93,7 +95,9 @@ def _flow(graph: Graph, name: str, axis: int, frames: int) -> _Flow:
         what = f"{frames} frames are more than the window of '{name}', {rows}"
         raise BuildError(OPTION, what)
     if frames < 0:
-        raise BuildError(OPTION, f"{frames} frames are none", "1 or more, or none said")
+        raise BuildError(
+            OPTION, f"{frames} frames are too few", "1 or more, or leave it out"
+        )
     return _Flow(axis % len(shape), rows, frames or 1)
 
 
@@ -168,7 +172,7 @@ class _Streamer:
         return self._whole(node)
 
     def _alike(self, node: Node) -> bool:
-        """Whether all inputs have the same rows, or are the same for all rows."""
+        """True if all inputs have the same rows, or are the same for all rows."""
         first = self._first(node)
         flow = self.flows[first]
         left = flow.axis - len(self.graph.tensor(first).shape)
@@ -334,7 +338,7 @@ def _span(node: Node, graph: Graph, at: int) -> int:
 
 
 def _kept_axis(x: Tensor, axis: int, graph: Graph, node: Node) -> int:
-    """Where a reshape leaves an axis as it is; -1: nowhere."""
+    """The axis after a reshape that does not change it; -1: there is none."""
     before, after = math.prod(x.shape[:axis]), 1
     for index, dim in enumerate(graph.tensor(node.output).shape):
         if (after, dim) == (before, x.shape[axis]):

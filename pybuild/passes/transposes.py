@@ -80,7 +80,7 @@ def _on_base(
 
 
 def _gets_scale(views: Views, node: Node) -> bool:
-    """Whether its output has a scale and the base does not: no view of it would."""
+    """True if its output has a scale and the base does not: no view of it would."""
     tensors = views.edit.tensors
     base = tensors[views.of(node.inputs[0]).base]
     return base.quant is None and tensors[node.output].quant is not None
@@ -358,7 +358,7 @@ def _plain_names(graph: Graph, old: Mapping[str, Tensor]) -> Graph:
 
 
 def _alike(moved: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a shape is the same though axes of one size may have changed places.
+    """True if a shape is the same though axes of one size may have changed places.
 
     Of images it is known that channels are last: verify/layout.py.
     """

@@ -87,7 +87,7 @@ def _blocks(source: Sequence[int], wanted: Shape) -> list[tuple[list[int], list[
 
 
 class Views:
-    """What every tensor of the old graph is in terms of the tensors of the new one."""
+    """Every tensor of the old graph in terms of the tensors of the new one."""
 
     def __init__(self, edit: Edit) -> None:
         self.edit = edit

@@ -1,4 +1,4 @@
-"""What could help where memory is too small."""
+"""Advice for when memory is too small."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which of the plans that a graph could have: the smallest at a fair price, the fastest
-that fits, or all that no other beats. Knows plans by their bytes only.
+"""Chooses a plan: the smallest within an allowed cost, the fastest that fits, or the
+Pareto front. Knows plans by their bytes only.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MOST_FINE, _FINE_WORK, _SPENT_WORK = 70, 500_000, 4_000_000
 
 @dataclass(frozen=True)
 class Ways:
-    """What the plan of a graph is chosen from.
+    """The search spaces from which the plan of a graph is chosen.
 
     search  stages, by what kernels say that they take
     usual   the same, without kernels that spare bytes at a price
@@ -70,8 +70,8 @@ def chosen_rows(
     thrifty: bool = False,
     times: Callable[[Plan], float] = lambda _: 1.0,
 ) -> Plan:
-    """The plan that needs the fewest bytes at a fair price; with a limit, the fastest
-    that keeps it.
+    """Return the plan with the fewest bytes at an acceptable price; with a limit, the
+    fastest plan that keeps to it.
 
     times   what its kernels come to, in those of whole tensors
     thrifty  twice the instructions are fair
@@ -107,8 +107,9 @@ def _fair(
     ram_limit: Limits,
     times: Callable[[Plan], float],
 ) -> Plan:
-    """The plan of the fewest bytes at a fair price; kernels that spare bytes, and then
-    a higher price, only where others would have far fewer bytes at any price."""
+    """Return the plan with the fewest bytes at an acceptable price. Kernels that save
+    bytes, and then a higher price, are used only where they save far more bytes than
+    other kernels can at any price."""
     tries = _Tries(ways, made, ram_limit, times)
     cost = _fair_cost(ways.search.graph)
     plan, spares = tries.least(cost), ways.usual is not ways.search
@@ -133,7 +134,7 @@ def _fair(
 
 @dataclass(frozen=True)
 class _Tries:
-    """What makes plans of the fewest bytes, as chosen_rows has it."""
+    """Makes plans of the fewest bytes, as chosen_rows needs them."""
 
     ways: Ways
     made: Callable[[Arrangement, Limits], Plan]
@@ -154,7 +155,7 @@ class _Tries:
         return _fastest(tried)
 
     def comes_to(self, plan: Plan) -> float:
-        """Times the instructions of whole tensors, which are the measure."""
+        """Return the plan's instructions, as a multiple of those of whole tensors."""
         return self.times(plan) if by_rows(plan) else 1.0
 
     def sparing(self, cost: float, plan: Plan) -> Plan:
@@ -166,8 +167,8 @@ class _Tries:
         return min([plan, *able], key=lambda one: one.arena_bytes)
 
     def fewer(self, plan: Plan, cost: float) -> Plan:
-        """The plan that there is, or of ones with fewer bytes alive the smallest whose
-        kernels, by their prices, come to no more than `cost`; a few are made."""
+        """Return the smallest plan whose kernels cost no more than `cost`, of this plan
+        and a few that are made with fewer bytes in use."""
         if len(self.ways.priced.nodes) > _MOST_FINE:
             return plan
         search, best, tried = ordered(self.ways.priced, cost), plan, 0
@@ -183,7 +184,7 @@ class _Tries:
         return best
 
     def is_large(self, plan: Plan) -> bool:
-        """Whether a plan by rows has far fewer bytes, at any price."""
+        """True if a plan by rows has far fewer bytes, at any price."""
         search = ordered(self.ways.search, _ANY)
         found = search.least(_ANY)
         if plan.arena_bytes <= _MUCH * _most_alive(search, found):
@@ -207,8 +208,8 @@ def _finer(
     plan: Plan,
     made: Callable[[Arrangement, Limits], Plan],
 ) -> list[Plan]:
-    """The plan of the fewest bytes as counted row by row, if it is smaller; results may
-    lie anywhere, or keep within what they are made of.
+    """Return the plan with the fewest bytes as counted row by row, if it is smaller;
+    results may lie anywhere, or stay within the memory of their operands.
     """
     if len(search.nodes) > _MOST_FINE:
         return []
@@ -222,7 +223,7 @@ def _finer(
 
 
 def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
-    """Of plans that have hardly more bytes than the smallest."""
+    """The fastest of the plans that have hardly more bytes than the smallest."""
     most = min(plan.arena_bytes for _, plan in tried) * _HARDLY
     able = [one for one in tried if one[1].arena_bytes <= most]
     return min(able, key=lambda one: one[0])[1]
@@ -234,8 +235,9 @@ def fastest_of_smallest(
     ram_limit: Limits,
     anyway: Callable[[], Plan],
 ) -> Plan:
-    """Of ways at rising prices the first of hardly more bytes than the smallest; the
-    fastest, the first of all, where none has fewer than there would be anyway.
+    """Return the first plan, in order of rising cost, that is hardly larger than the
+    smallest; the fastest plan, which is the first of all, if no plan saves bytes
+    compared with `anyway`.
 
     anyway  the plan where the inputs are there; made only where it counts
     Errors  of `made`, where it does not keep the limit
@@ -254,8 +256,8 @@ def _thrifty(
     made: Callable[[Arrangement, Limits], Plan],
     ram_limit: Limits,
 ) -> Plan:
-    """The plan of the fewest bytes, or a faster one of hardly more; never more bytes
-    than those of the plan at a fair price."""
+    """Return the plan with the fewest bytes, or a faster one that is hardly larger; it
+    is never larger than the plan at an acceptable price."""
     found = search.least(MOST_COST_RAM)
     plan = min(fair, made(found, ram_limit), key=lambda one: one.arena_bytes)
     plan = _smallest(search, MOST_COST_RAM, plan, made)
@@ -273,7 +275,8 @@ def _smallest(
     best: Plan,
     made: Callable[[Arrangement, Limits], Plan],
 ) -> Plan:
-    """Of all stages at a fair price, counted row by row, or the plan that there is."""
+    """The smallest plan among all stages within the allowed cost, counted row by row,
+    or the best plan so far."""
     tries: list[tuple[int, int, Arrangement]] = []
     fastest = 0.0
     for cost, found in _smaller(search, search.most, _STEP):
@@ -315,8 +318,8 @@ def _most_alive(search: Search, found: Arrangement) -> int:
 
 
 def ordered(search: Search, most_cost: float) -> Search:
-    """With the nodes in the order whose stages need the fewest bytes, of those that
-    can be tried; where none gains, as they are."""
+    """Put the nodes in the order whose stages need the fewest bytes, of the orders that
+    can be tried; keep the order if none saves bytes."""
     best, least = search, _bytes(search.least(most_cost))
     work = _ORDERS_WORK
     for other in search.others:
@@ -330,7 +333,7 @@ def ordered(search: Search, most_cost: float) -> Search:
 
 
 def _bytes(found: Arrangement) -> float:
-    """As least_bytes; more than any where there are no stages."""
+    """Return the same as least_bytes, or infinity if there are no stages."""
     return least_bytes(found) if found.steps else _ANY
 
 
@@ -349,7 +352,7 @@ def _fair_cost(graph: Graph) -> float:
 def search_of(
     plan: Plan, kernels: Mapping[str, list[Candidate]], inputs: str
 ) -> Search:
-    """What there was to choose from; inputs: "keep", "consumable" or "reuse"."""
+    """The search space of a plan; inputs: "keep", "consumable" or "reuse"."""
     graph, views = plan.graph, find_views(plan.graph)
     nodes = [(n, kernels[n.output]) for n in graph.nodes
              if n.output not in views.dropped]  # fmt: skip

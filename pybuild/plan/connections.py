@@ -30,7 +30,8 @@ class Connection:
 def read_connections(
     texts: Sequence[str], graphs: Mapping[str, Graph]
 ) -> tuple[Connection, ...]:
-    """MODEL.OUTPUT=MODEL.INPUT, each; names of tensors may hold any character.
+    """Read texts of the form MODEL.OUTPUT=MODEL.INPUT; names of tensors may contain any
+    character.
 
     Errors  BuildError with everything that is wrong
     """
@@ -70,7 +71,7 @@ def _read(text: str, graphs: Mapping[str, Graph]) -> Connection:
 
 
 def _unknown(split: Sequence[str], graphs: Mapping[str, Graph]) -> Iterator[Problem]:
-    """What a connection names that is not there."""
+    """Problems of a connection that names models or tensors that do not exist."""
     for role, model, tensor in (("output", *split[:2]), ("input", *split[2:])):
         if model not in graphs:
             hint = fitting(model, graphs)

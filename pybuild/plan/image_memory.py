@@ -55,7 +55,8 @@ def lay_together(
 
 @dataclass(frozen=True)
 class Piece:
-    """A region of an image; spec: as the user gave it, None: the one arena."""
+    """A region of an image; spec: the region as the user described it, or None for the
+    only arena."""
 
     name: str
     together: Together
@@ -68,7 +69,8 @@ def lay_pieces(
     exclusive: Sequence[Sequence[str]],
     buffers: Sequence[int],
 ) -> tuple[Piece, ...] | None:
-    """The regions of an image; buffers lie in the first that has room for all of them.
+    """Return the regions of an image; buffers lie in the first region that has room for
+    all of them.
 
     sizes  bytes of each model's regions: model, region
     Errors  None where the buffers fit nowhere
@@ -88,7 +90,7 @@ def lay_pieces(
 
 
 class Room:
-    """What each region has left for the next model of an image."""
+    """The room that each region has left for the next model of an image."""
 
     def __init__(
         self, specs: Sequence[RegionSpec], exclusive: Sequence[Sequence[str]]

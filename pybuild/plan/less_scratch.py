@@ -16,8 +16,9 @@ from pybuild.plan.schedule.stages import Arrangement
 def with_less_scratch(
     found: Arrangement, offers: Sequence[tuple[Node, Sequence[Candidate]]]
 ) -> list[Work]:
-    """Steps of whole tensors with kernels for which the fewest bytes are alive at once,
-    at up to twice the instructions; each the fastest that has its scratch then."""
+    """Choose kernels for steps of whole tensors so that the fewest bytes are in use at
+    once, at up to twice the instructions; each is the fastest kernel that needs no more
+    scratch than that allows."""
     sums = alive(found.storage.blocks, BLOCK_ALIGN)
     rest, able = [], []
     for step, ((_, now), (_, known)) in enumerate(

@@ -70,7 +70,7 @@ def make_plan(
     known: Saved | None = None,
     unpushed: Callable[[], Plan] | None = None,
 ) -> Plan:
-    """Chooses kernels and places every tensor; storage that the graph gives is kept to.
+    """Choose kernels and place every tensor; keep storage that the graph prescribes.
 
     lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/buffers/compressed.py
@@ -201,7 +201,8 @@ def _times(
     options: Sequence[tuple[Node, Sequence[Candidate]]],
     weighed: Weighed | None,
 ) -> Callable[[Plan], float]:
-    """What the kernels of a plan are estimated to take, in those of whole tensors."""
+    """A function: the estimated instructions of a plan's kernels, as a multiple of
+    those for whole tensors."""
     if weighed is None:
         return lambda plan: 1.0
 
@@ -374,7 +375,7 @@ def _touch(
 
 
 def _memory(region: int) -> str:
-    """What tells the CPU's regions apart; no tensor is named so."""
+    """The name that distinguishes the CPU's regions; no tensor has it."""
     return f"{ARENA} {region}"
 
 

@@ -24,7 +24,8 @@ ARENA_ALIGN = 16
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel's work in the plan; scratch_at: offset in its region, -1 for none."""
+    """The work of one kernel in the plan; scratch_at is its offset in its region, or -1
+    for none."""
 
     node: Node
     candidate: Candidate
@@ -33,12 +34,13 @@ class Step:
 
     @property
     def device(self) -> int:
-        """Where the kernel runs; tasks are the runtime's."""
+        """Return the device that runs the kernel; the runtime runs tasks."""
         return 0 if self.candidate.func is None else self.node.device
 
     @property
     def is_layer(self) -> bool:
-        """Whether it writes what its node is for; else it prepares that."""
+        """Return True if the step writes the result of its node, and False if it only
+        prepares that."""
         wrote = self.candidate.outputs
         known = bool(wrote) and wrote[0].tensor == self.node.output
         return known and self.candidate.func is not None
@@ -84,7 +86,7 @@ class Plan:
 
     @property
     def arena_bytes(self) -> int:
-        """Of the CPU, in all its regions."""
+        """The bytes of the CPU's arena, in all its regions."""
         return sum(region.bytes for region in self.regions if not region.device)
 
     @property
@@ -102,8 +104,9 @@ class Plan:
 
 
 def spent_inputs(graph: Graph, word: str, rows: bool = True) -> tuple[str, ...]:
-    """Inputs that may be written over while they are still being read: by rows also
-    those that only a quantise reads, whose bytes never lie beside all their float32.
+    """Return the inputs that may be overwritten while they are still being read. With
+    rows these include inputs that only a quantise reads, whose bytes never lie beside
+    all their float32.
 
     word  "keep", "consumable" or "reuse"
     """

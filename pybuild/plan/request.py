@@ -21,7 +21,7 @@ from pybuild.select.choose import Options, Weighed, estimated
 
 @dataclass(frozen=True)
 class Planner:
-    """What a plan is made of.
+    """The facts from which a plan is made.
 
     kernels  what could compute each layer; prices: what that takes
     devices  how many there are, the CPU included
@@ -36,7 +36,10 @@ class Planner:
     _made: dict[str, Plan] = field(default_factory=dict, repr=False, compare=False)
 
     def plan(self, asked: BuildOptions) -> Plan:
-        """Errors  BuildError, LimitError"""
+        """The plan for a request.
+
+        Errors  BuildError, LimitError
+        """
         key = repr(asked)
         if key not in self._made:
             self._made[key] = self._plan(asked)
@@ -63,8 +66,8 @@ class Planners:
     ways: tuple[Planner, ...]
 
     def plan(self, asked: BuildOptions) -> tuple[Planner, Plan]:
-        """The plan of the fewest bytes at a fair price, or the fastest that keeps a
-        limit; of equal ones the first.
+        """Return the plan with the fewest bytes at an acceptable price, or the fastest
+        that keeps to a limit; of equal plans the first.
 
         Errors  of the first, where none has a plan
         """
@@ -89,12 +92,16 @@ class Planners:
 
 
 def regions_of(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:
-    """Errors  BuildError with everything that is wrong"""
+    """The checked regions.
+
+    Errors  BuildError with everything that is wrong
+    """
     found = []
     for spec in specs:
         if spec.device >= devices:
-            what = f"'{spec.name}' is of device {spec.device}, there are {devices}"
-            hint = "+device1 for the first of --device; the CPU's have no such word"
+            what = f"'{spec.name}' is for device {spec.device}, but there are "
+            what += f"{devices} devices"
+            hint = "+device1 for the first of --device; leave it out for the CPU"
             found.append(Problem(OPTION, what, hint))
         if spec.weights and spec.device:
             what = f"weights cannot be copied to '{spec.name}', which is a device's"

@@ -27,8 +27,8 @@ Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 
 
 def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:
-    """Stages whose first steps bring the rows of inputs, which are no inputs then:
-    those of the fewest bytes at each price, the fastest first."""
+    """Return stages whose first steps bring the rows of inputs, which then are not
+    inputs: those with the fewest bytes at each price, the fastest first."""
     graph = search.graph
     twice = {*pushed} & {*search.lazy}
     both = [f"'{name}'" for name in graph.inputs if name in twice]
@@ -45,7 +45,7 @@ def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:
 
 
 def fed_search(search: Search, pushed: Collection[str]) -> Search:
-    """What the stages are chosen from where such inputs come in rows.
+    """Return the search space for stages if these inputs arrive in rows.
 
     Errors  BuildError for one that is not read row by row
     """
@@ -59,7 +59,7 @@ def fed_search(search: Search, pushed: Collection[str]) -> Search:
 def _feeds(
     graph: Graph, nodes: Nodes, views: Views, pushed: Collection[str]
 ) -> list[tuple[Node, list[Candidate]]]:
-    """The steps that make the rows of pushed inputs.
+    """Return the steps that make the rows of pushed inputs.
 
     Errors  BuildError for one that is not read row by row, or that is a batch
     """
@@ -94,8 +94,8 @@ def _feeds(
 
 
 def _forms(nodes: Nodes, views: Views, name: str) -> set[tuple[int, int, int]]:
-    """(images, rows, bytes of a row; 0: all rows at once) of an input, as kernels that
-    can advance with others read it."""
+    """Return (images, rows, bytes of a row; 0: all rows at once) of an input, for each
+    way in which kernels that run in lockstep read it."""
     found = set()
     root = views.of(name).root
     for _, candidates in nodes:

@@ -104,7 +104,7 @@ def _layers(
 
 
 def _fits(candidate: Candidate, works: Sequence[Work], room: int, alone: bool) -> bool:
-    """Whether it could take the place of what computes a layer now."""
+    """True if it could take the place of what computes a layer now."""
     if candidate.spare and not works[0][1].spare:
         return False
     made = expand(works[0][0], candidate)
@@ -116,7 +116,7 @@ def _fits(candidate: Candidate, works: Sequence[Work], room: int, alone: bool) -
 
 
 def _alike(one: Candidate, now: Candidate, alone: bool) -> bool:
-    """Whether it meets memory in the same way; whole tensors are whole for all."""
+    """True if it meets memory in the same way; whole tensors are whole for all."""
     if one.in_place != now.in_place:
         return False
     rows = (one.images, one.bands, one.outputs, one.inputs)

@@ -1,4 +1,5 @@
-"""Where in a TOML file a key stands; the standard library's reader does not say."""
+"""Finds the line of a key in a TOML file, which the standard library's reader does not
+give."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def key_lines(text: str) -> dict[Path, int]:
 
 
 def line_of(lines: dict[Path, int], path: Path) -> int:
-    """Of the key, or of the nearest that holds it; 1 if none does."""
+    """The line of the key, or of the nearest table that holds it; 1 if there is
+    none."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)

@@ -101,7 +101,7 @@ class Project:
 
     @property
     def trees(self) -> dict[str, Entry]:
-        """What `crt build` builds: images, and models that are in none."""
+        """The trees that `crt build` builds: images, and models that are in none."""
         inside = {name for image in self.images.values() for name in image.models}
         alone = {n: entry for n, entry in self.models.items() if n not in inside}
         return {**alone, **self.images}
@@ -133,7 +133,7 @@ def read_project(path: Path, outside: bool = False) -> Project:
         line = f":{error.line}" if error.line else ""
         raise UsageError(f"{path}{line}", error.what) from None
     except UnicodeDecodeError:
-        raise UsageError(str(path), "is no text in UTF-8") from None
+        raise UsageError(str(path), "is not text in UTF-8") from None
     within = SECTION if path.name == OTHER else ()
     for key in within:
         whole = whole.get(key, {}) if isinstance(whole, dict) else {}
@@ -145,7 +145,8 @@ def read_project(path: Path, outside: bool = False) -> Project:
 
 
 def project_of(whole: Mapping[str, Any]) -> Project:
-    """Of what such a file says, as values; paths are seen from the current folder.
+    """The project in a mapping with the content of such a file; paths are relative to
+    the current folder.
 
     Errors  UsageError with everything that is wrong
     """
@@ -197,7 +198,7 @@ class _Reader:
     def _sweep(self, name: str, table: Any, models: Mapping[str, Entry]) -> Sweep:
         at, axes = ("sweeps", name), dict[str, tuple[Value, ...]]()
         if not isinstance(table, dict):
-            self._wrong(at, f"'{'.'.join(at)}' is no table")
+            self._wrong(at, f"'{'.'.join(at)}' is not a table")
             return Sweep(name, self._where(at), (), axes)
         chosen = table.get("models", list(models))
         if not isinstance(chosen, list) or not all(isinstance(n, str) for n in chosen):
@@ -252,7 +253,7 @@ class _Reader:
     ) -> Entry:
         """own: keys besides options, and their types; of a model or image all needed"""
         if not isinstance(table, dict):
-            self._wrong(at, f"'{'.'.join(at)}' is no table")
+            self._wrong(at, f"'{'.'.join(at)}' is not a table")
             return Entry(name, self._where(at))
         if at and not is_plain(name):
             self._wrong(at, f"{shown(name)} cannot be a name: it is one of files, too")

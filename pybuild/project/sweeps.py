@@ -23,7 +23,7 @@ AXES = (LoadOptions, BuildOptions, QuantiseOptions, DataOptions, BoardOptions)
 
 @dataclass(frozen=True)
 class Value:
-    """What stands under a word, and where that is."""
+    """A value in the file, and its place."""
 
     raw: Any
     where: str

@@ -39,7 +39,7 @@ _TAIL = """
 
 
 def project_text(name: str, file: str) -> str:
-    """Of one model; each option is there, commented out."""
+    """The text of a crt.toml for one model; each option is there, commented out."""
     parts = [_HEAD.format(name=name, file=json.dumps(file, ensure_ascii=False))]
     groups: dict[str, list[Option]] = {}
     for one in of_words(TreeOptions, PackageOptions, *COMMON, BoardOptions):

@@ -28,7 +28,7 @@ def points(graph: Graph, region: Region, x: Tensor, y: Tensor) -> Array:
 
 
 def is_smooth(graph: Graph, region: Region, scale: float, reach: float) -> bool:
-    """Whether lines between the points are as near as int8 is.
+    """True if lines between the points are as near as int8 is.
 
     scale  of the int16 that it reads; reach: the greatest magnitude that it makes
     """

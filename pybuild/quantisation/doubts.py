@@ -1,4 +1,4 @@
-"""What makes calibration data look wrong, though it could be meant."""
+"""Warnings about calibration data that looks wrong, though it could be meant."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def _alike(name: str, values: Array) -> Iterator[str]:
 
 
 def _ranges(graph: Graph, seen: Mapping[str, Observed]) -> Iterator[str]:
-    """What the first layers with weights read, as the model has scaled it itself."""
+    """Warnings about the values that the first layers with weights read, after the
+    model's own scaling."""
     early = {name: name for name in graph.inputs}  # tensor: the input it comes from
     for node in graph.nodes:
         source = next((early[name] for name in node.inputs if name in early), None)

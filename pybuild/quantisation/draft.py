@@ -24,7 +24,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user chose.
+    """The options that the user chose.
 
     keep_float   layers by name, or by the name of their output; int16: others
     max_loss     a share, 0.005 is 0.5 %; None: whatever int8 costs in accuracy
@@ -140,7 +140,10 @@ def draft(graph: Graph, samples: Samples, choices: Choices) -> Draft:
 
 
 def ready(graph: Graph, samples: Samples) -> Execution:
-    """Errors  BuildError for what numpy cannot run"""
+    """The float graph, ready to run on the samples.
+
+    Errors  BuildError for what numpy cannot run
+    """
     try:
         return execution(graph, samples)
     except NodeError as error:

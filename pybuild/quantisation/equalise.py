@@ -168,14 +168,15 @@ def _balance(edit: Edit, group: Group, seen: Mapping[str, Observed]) -> None:
 
 
 def _greatest(rows: Sequence[Floats]) -> Floats:
-    """Of each channel in any tensor [-1,C], as a share of the tensor's greatest."""
+    """The greatest value of each channel in any tensor [-1,C], as a share of the
+    tensor's greatest."""
     found = [row.max(0) / max(float(row.max()), 1e-30) for row in rows]
     return np.asarray(np.max(found, axis=0))
 
 
 def _weight(edit: Edit, group: Group) -> Floats | None:
-    """Of each input channel; None where depthwise layers alone read it, which have a
-    scale for each: there the activation alone counts.
+    """The weight magnitude of each input channel. None if only depthwise layers read
+    it, which have a scale for each channel: then the activation alone counts.
     """
     readers = [node for node in group.readers if node.op != "depthwise_conv2d"]
     if not readers:

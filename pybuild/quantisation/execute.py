@@ -64,7 +64,7 @@ def execution(graph: Graph, samples: Samples) -> Execution:
 
 
 def like(graph: Graph, other: Execution) -> Execution:
-    """Of a graph that does the same to each sample as another."""
+    """The execution of a graph that treats each sample as another graph does."""
     return Execution(graph, other.chunk, other.together and _rows_alike(graph))
 
 
@@ -87,7 +87,7 @@ def _alike(graph: Graph, samples: Samples) -> bool:
 
 
 def run(graph: Graph, inputs: Values) -> dict[str, Array]:
-    """What each node makes of the inputs; they and the outputs of nodes.
+    """The values of each node for the inputs; the inputs and the outputs of nodes.
 
     Errors  NodeError for a node that its operator refuses
     """
@@ -139,7 +139,7 @@ def _moving(graph: Graph) -> set[str]:
 
 
 def _rows_alike(graph: Graph) -> bool:
-    """Whether all that moves has a first axis of 1."""
+    """True if all that moves has a first axis of 1."""
     moving = _moving(graph)
     made = all(set(node.outputs) <= moving for node in graph.nodes)
     return made and all(graph.tensor(name).shape[:1] == (1,) for name in moving)

@@ -87,7 +87,8 @@ def by_output(node: Node, w: Array, graph: Graph) -> Array:
 
 
 def _moments(node: Node, graph: Graph, x: Array) -> Moments:
-    """Of some samples [N,1,*shape], one after the other: windows are many."""
+    """The moments of samples [N,1,*shape], added one sample at a time, because windows
+    are many."""
     square, rows = np.zeros(()), 0
     for one in x:
         windows = _windows(node, graph, one).astype(np.float64)

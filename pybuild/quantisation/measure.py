@@ -48,7 +48,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the float graph makes of samples.
+    """The results of the float graph on samples.
 
     outputs  of each chunk
     right    samples whose greatest output is their label; None without labels
@@ -96,7 +96,8 @@ def measured(want: Wanted, graph: Graph) -> Measured:
 
 
 def noise(want: Wanted, graph: Graph, layers: Mapping[str, str]) -> dict[str, Power]:
-    """Of each layer: float tensor -> the quantised graph's that stands for it."""
+    """The noise of each layer; layers: float tensor -> the quantised graph's tensor for
+    it."""
     found = {name: Power() for name in layers}
     floats = want.execution.over(want.samples)
     for chunk, values in zip(floats, _runs(want, graph), strict=True):

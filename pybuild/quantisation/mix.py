@@ -12,8 +12,8 @@ TOO_MUCH = "in int8 it costs more accuracy than --max-loss"
 
 
 def loss(want: Wanted, made: Made) -> float:
-    """Of the samples, the share that was right and is not; without labels the root
-    mean square of the outputs' error, of the outputs'.
+    """The share of samples that was right and is now wrong; without labels, the root
+    mean square of the outputs' error relative to the outputs.
     """
     got = made.measured
     if want.right is None or got.right is None:
@@ -71,6 +71,6 @@ def _with(kept: dict[str, str], nodes: list[Node]) -> dict[str, str]:
 
 
 def cost(node: Node, graph: Graph) -> int:
-    """What a float layer takes: its multiply-accumulates, else its elements."""
+    """The cost of a float layer: its multiply-accumulates, or else its elements."""
     work = OPERATORS[node.op].macs(node, graph)
     return max(1, work, graph.tensor(node.output).size)

@@ -1,4 +1,4 @@
-"""What range of real numbers a tensor's integers stand for, by what was observed.
+"""The range of real numbers that a tensor's integers cover, from the observed values.
 
 minmax      all that was seen
 percentile  all but the outermost values
@@ -42,7 +42,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Observed:
-    """Of a tensor on the samples.
+    """The observed values of a tensor on the samples.
 
     Shapes  lows, highs [N]: the least and greatest value of each sample; channels [C],
             by the last axis: the root mean square of the samples' greatest magnitudes,
@@ -191,7 +191,7 @@ def _kept(counts: Floats, whole: Range) -> float:
     Source  Migacz, 8-bit inference with TensorRT (2017)
     """
     steps = _STEPS if min(-whole[0], whole[1]) <= 0 else _STEPS // 2
-    # few values in many bins are no distribution
+    # few values in many bins are not a distribution
     while len(counts) > steps and counts.sum() < _FEW * len(counts):
         counts = counts.reshape(-1, 2).sum(1)
     if counts.sum() == 0:
@@ -202,7 +202,8 @@ def _kept(counts: Floats, whole: Range) -> float:
 
 
 def _divergence(counts: Floats, bins: int, steps: int) -> float:
-    """Of what `steps` levels keep of the first `bins` from what was there."""
+    """The divergence between the first `bins` counts and what `steps` levels keep of
+    them."""
     inside = counts[:bins]
     clipped = inside.copy()
     clipped[-1] += counts[bins:].sum()

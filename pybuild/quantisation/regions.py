@@ -71,7 +71,7 @@ def _is_row_mean(node: Node, graph: Graph) -> bool:
 def _norm(
     graph: Graph, users: Users, makers: Mapping[str, Node], mean: Node
 ) -> Region | None:
-    """That whose mean of squares this is: d * d, and d / sqrt(mean + epsilon)."""
+    """The norm whose mean of squares this is: d * d, and d / sqrt(mean + epsilon)."""
     square = makers.get(mean.inputs[0])
     if square is None or not _does(square, "mul") or len({*square.inputs}) != 1:
         return None
@@ -122,7 +122,7 @@ def _divided(graph: Graph, users: Users, name: str, by: str) -> list[Node]:
 
 
 def _does(node: Node, what: str) -> bool:
-    """Whether it is that operator, or `map` by that function."""
+    """True if it is that operator, or `map` by that function."""
     if node.op == "map":
         return bool(node.attrs["fn"] == _FUNCTIONS.get(what, what))
     return node.op == what and not node.attrs.get("clamp")

@@ -1,4 +1,4 @@
-"""What quantising a model did to it, as values."""
+"""The report of quantising a model, as values."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def quantised_weights(
 
 
 def weight_error(node: Node, graph: Graph, scheme: Scheme) -> Array:
-    """What rounding takes from the weights: float32, as they are arranged."""
+    """The error that rounding adds to the weights: float32, in their arrangement."""
     whole, quant = quantised_weights(node, graph, scheme)
     w = graph.constants[node.inputs[1]].astype(np.float32)
     return np.asarray(w - dequantized(whole, quant), np.float32)
@@ -83,7 +83,7 @@ class _Rewrite:
             self._make(name, DType.INT8 if name in self.whole else DType.FLOAT32)
 
     def _make(self, name: str, dtype: DType) -> str:
-        """What a tensor that is made now in this type is called."""
+        """The name of a tensor that is made now in this type."""
         self.origin[name] = dtype
         return self._named(name, dtype)
 
@@ -127,7 +127,8 @@ class _Rewrite:
         return self.edit.constant(f"{name}.{dtype.value}", whole, quant)
 
     def keep(self, node: Node) -> None:
-        """As it is; what is no float of a graph that has integers, too."""
+        """Keeps a node unchanged; values that are not float in an integer graph are
+        converted, too."""
         inputs = tuple(self.form(n, DType.FLOAT32) if n else n for n in node.inputs)
         outputs = tuple(self._make(name, DType.FLOAT32) for name in node.outputs)
         self.edit.nodes.append(replace(node, inputs=inputs, outputs=outputs))

@@ -129,7 +129,7 @@ def _fitted(
     what = f"'{tensor.name}' is {value.dtype.name}{list(value.shape)}"
     hint = _wanted(tensor)
     if value.dtype.kind not in "fiub":
-        return Problem(where, f"{what}, which are no numbers", hint)
+        return Problem(where, f"{what}, which are not numbers", hint)
     if value.shape[1:] != wanted and wanted[:1] == (1,) and value.ndim == len(wanted):
         value = value[:, None] if value.shape[1:] == wanted[1:] else value
     if value.shape == wanted:
@@ -147,9 +147,9 @@ def _fitted(
     # one that has become infinite, or any
     bad = ~np.isfinite(made) & np.isfinite(value) | (~np.isfinite(value) & finite)
     if bad.any():
-        wrong = "are infinite or no numbers"
+        wrong = "are infinite or NaN"
     else:
-        bad, wrong = made != value, f"{tensor.dtype.value} has not"
+        bad, wrong = made != value, f"are outside the {tensor.dtype.value} range"
         bad &= made.dtype.kind in "iu"
     if bad.any():
         what = f"'{tensor.name}' holds {np.count_nonzero(bad)} values that {wrong}"
@@ -166,5 +166,5 @@ def _check_labels(where: str, labels: Array, graph: Graph) -> list[Problem]:
     wrong = np.flatnonzero((whole < 0) | (whole >= classes))
     if wrong.size:
         what = f"'{LABELS}' holds {whole[wrong[0]]}, for sample {wrong[0]}"
-        return [Problem(where, what, f"the model tells classes 0 to {classes - 1}")]
+        return [Problem(where, what, f"the model has classes 0 to {classes - 1}")]
     return []

@@ -1,4 +1,5 @@
-"""Which operators of a float graph become int8, and how its tensors are quantised."""
+"""Chooses the operators of a float graph that become int8, and how its tensors are
+quantised."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ class Scheme:
         return (self.wide if dtype is DType.INT16 else self.quants)[name]
 
     def kind(self, node: Node) -> DType:
-        """The type of what a node makes; FLOAT32: it is no integer one."""
+        """The type of what a node makes; FLOAT32: it is not an integer one."""
         if node.output not in self.integers:
             return DType.FLOAT32
         return DType.INT16 if node.output in self.wides else DType.INT8
@@ -205,7 +206,8 @@ def _smooth(graph: Graph, floats: Mapping[str, str], wide: Collection[str]) -> R
 
 
 def _alone(graph: Graph, floats: Mapping[str, str]) -> Reasons:
-    """What only moves values, between operators that stay float."""
+    """The nodes that only move values between operators that stay float, with the
+    reason."""
     near: set[str] = set()
     moves = [n for n in graph.nodes if n.op in MOVES and n.output not in floats]
     for node in graph.nodes:
@@ -243,7 +245,7 @@ def _ranges(
     alike: Collection[Collection[str]],
     parts: Mapping[str, Region],
 ) -> dict[str, Range]:
-    """Of each tensor that an integer node reads or makes."""
+    """The range of each tensor that an integer node reads or makes."""
     groups, covered = Groups(), dict(ranges)
     for first, *rest in alike:
         for name in rest:

@@ -1,4 +1,4 @@
-"""Which nodes of a graph are a transformer's, and so have activations of int16.
+"""Finds the nodes of a transformer, which get int16 activations.
 
 A value of a residual stream is a sum of all blocks before it, a norm makes differences
 of a few steps large, and attention multiplies two such tensors: 256 steps for each lose
@@ -76,7 +76,7 @@ def _steps(
 def _reached(
     graph: Graph, regions: Mapping[str, Region], seeds: set[str], back: bool
 ) -> set[str]:
-    """What is made of seeds, or what seeds are made of."""
+    """The tensors that are made from seeds, or (back) from which seeds are made."""
     found = set(seeds)
     steps = _steps(graph, regions)
     for output, reads in reversed(steps) if back else steps:
@@ -136,7 +136,7 @@ def scaled_softmax(graph: Graph) -> Graph:
 def _factor(
     node: Node, graph: Graph, users: Mapping[str, Sequence[Node]]
 ) -> float | None:
-    """Of a mul by one positive number that only a softmax reads."""
+    """The factor of a mul by one positive number that only a softmax reads."""
     known = [n for n in node.inputs if graph.known(n)]
     if node.op != "mul" or len(known) != 1 or clamp_of(node) != NO_CLAMP:
         return None

@@ -25,7 +25,8 @@ _PATIENCE = {"qemu": 30.0, "unicorn": 30.0, "serial": 5.0, "tcp": 5.0}
 
 
 def _no_console(board: Board) -> tuple[str, str]:
-    """What calls cannot reach, and what works instead."""
+    """The message for a board whose console calls cannot reach, and what works
+    instead."""
     wired = "connect the board: serial:PORT,BAUD"
     if simulation(board) == "facts only":
         return f"{board.name} is not simulated", wired
@@ -56,7 +57,7 @@ def connect(
     """
     kind, _, rest = where.partition(":")
     if kind not in _PATIENCE or not rest:
-        raise UsageError(where, "is no place of a board", f"give {_FORMS}")
+        raise UsageError(where, "is not a place of a board", f"give {_FORMS}")
     limit = _PATIENCE[kind] if patience is None else patience
     if kind in ("qemu", "unicorn"):
         if key_file is not None:
@@ -80,13 +81,16 @@ def connect(
 
 
 def _line(where: str, kind: str, rest: str) -> Line:
-    """Errors  BuildError for what is no number"""
+    """The line to the address.
+
+    Errors  BuildError for what is not a number
+    """
     split = "," if kind == "serial" else ":"
     place, _, number = rest.rpartition(split) if split in rest else (rest, "", "")
     if not number and kind == "serial":
         number = str(_BAUD)
     if not number.isdigit() or not place:
-        raise UsageError(where, f"'{number}' is no number", f"give {_FORMS}")
+        raise UsageError(where, f"'{number}' is not a number", f"give {_FORMS}")
     if kind == "serial":
         return SerialLine(where, place, int(number))
     return tcp_line(where, place, int(number))

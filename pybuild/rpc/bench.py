@@ -1,4 +1,4 @@
-"""Time of a model on a board at the end of a line, by the board's own counter."""
+"""Measures a model on a board at the end of a line, by the board's own counter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageTime:
-    """What is computed together: names of its layers; seconds of one run."""
+    """The layers that are computed together, by name; seconds of one run."""
 
     layers: tuple[str, ...]
     ticks: int

@@ -1,4 +1,4 @@
-"""A board on a link: its clock, its memory, the weights that lie there.
+"""A board on a link: its clock, its memory, and the weights in it.
 
 Knows of a model only what its flash is called.
 """
@@ -47,13 +47,13 @@ class Board:
 
     @property
     def most(self) -> int:
-        """Bytes of data of a frame."""
+        """The most bytes of data in a frame."""
         return self.welcome.most
 
     # ---- calls ----------------------------------------------------------------
 
     def value(self, number: Number, *words: int) -> int:
-        """The status of a call that must be good."""
+        """The status of a call, which must be good."""
         self._clear()
         return self.link.value(call(number, *words))
 
@@ -83,7 +83,10 @@ class Board:
     # ---- memory ---------------------------------------------------------------
 
     def allocate(self, size: int) -> int:
-        """Errors  CRT_ERR_MEMORY"""
+        """Allocates a buffer on the board.
+
+        Errors  CRT_ERR_MEMORY
+        """
         number = self.answer(Number.ALLOCATE, size).status
         if number < 0:
             kind = errors().get(number, CrtError)
@@ -108,7 +111,7 @@ class Board:
 
     @property
     def hz(self) -> float:
-        """Of the board's counter.
+        """The frequency of the board's counter.
 
         Errors  ValueError where it has none
         """
@@ -154,7 +157,7 @@ class Image:
 
 
 def plain(image: bytes) -> bytes:
-    """The image with nothing packed: a board binds it where it lies."""
+    """The image with nothing compressed: a board binds it in place."""
     found: Any = read_image(image, "parameters")
     if any(entry.codec for entry in found.entries):
         return write_image(found.parameters())

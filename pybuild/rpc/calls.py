@@ -19,7 +19,7 @@ _OUTCOME = struct.Struct("<iIQ")
 
 
 class Number(IntEnum):
-    """As enum crt_rpc_call of crt/calls.h."""
+    """The numbers of calls, as in enum crt_rpc_call of crt/calls.h."""
 
     ECHO = 0
     TICKS = 1
@@ -59,8 +59,8 @@ def call(number: Number, *words: int, data: bytes = b"") -> Call:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of a run: the step that failed (-1: none), the tensor that is missing (NONE),
-    ticks.
+    """The outcome of a run: the step that failed (-1: none), the tensor that is missing
+    (NONE), ticks.
     """
 
     failed: int
@@ -73,13 +73,13 @@ def outcome(data: bytes) -> Outcome:
 
 
 def pieces(size: int, most: int) -> Iterator[tuple[int, int]]:
-    """Where each piece of so many bytes begins, and how long it is; one at least."""
+    """The offset and length of each piece of so many bytes; at least one."""
     for at in range(0, max(size, 1), most):
         yield at, min(most, size - at)
 
 
 def writes(buffer: int, at: int, data: bytes, most: int) -> list[Call]:
-    """Bytes into a buffer; most: data of a frame."""
+    """The calls that write bytes into a buffer; most: data of a frame."""
     return [
         call(Number.WRITE, buffer, at + start, data=data[start : start + size])
         for start, size in pieces(len(data), most - 12)
@@ -94,7 +94,8 @@ def reads(buffer: int, at: int, size: int, most: int) -> list[Call]:
 
 
 def sets(graph: int, index: int, array: Array, most: int) -> list[Call]:
-    """An input in pieces; only the last one makes it count as given."""
+    """The calls that set an input in pieces; only the last one makes it count as
+    given."""
     data = array.tobytes()
     parts = list(pieces(len(data), most - 20))
     return [

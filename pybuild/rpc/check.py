@@ -1,4 +1,4 @@
-"""The same samples through firmware at the end of a line and on this machine."""
+"""Compares firmware at the end of a line with this machine on the same samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for a board where scripts name a device."""
+"""Devices in scripts that stand for boards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pybuild.rpc.net import RemoteNet
 
 
 class Host(Protocol):
-    """Where instances are made on the board; remote.py's Remote is one."""
+    """The interface that makes instances on the board; remote.py's Remote has it."""
 
     def instance(self, source: Source) -> tuple[Source, RemoteNet]: ...
 

@@ -47,7 +47,7 @@ def header(frame: Frame, more: int = 0) -> bytes:
 
 
 def encode(frame: Frame) -> bytes:
-    """As it goes on the line, flags included."""
+    """The frame as bytes on the line, flags included."""
     body = header(frame) + frame.data
     body += zlib.crc32(body).to_bytes(4, "little")
     for byte, stuffed in _STUFFED:
@@ -56,7 +56,7 @@ def encode(frame: Frame) -> bytes:
 
 
 class Decoder:
-    """Takes bytes as they come and gives whole frames."""
+    """Takes bytes as they arrive and gives whole frames."""
 
     def __init__(self) -> None:
         self._kept = b""

@@ -1,4 +1,5 @@
-"""A key that a host and a board share: who has it is served, nothing is done twice.
+"""A key that a host and a board share: only who has it is served, and no call is
+executed twice.
 
 The frames' tags: docs/rpc-protocol.md, the same as crt/src/rpc.c. Knows no line.
 """
@@ -23,12 +24,13 @@ _HINT = "python -c 'import secrets; print(secrets.token_hex(32))' > board.key"
 
 @dataclass(frozen=True)
 class Key:
-    """32 bytes; what is printed of it says nothing of them."""
+    """A key of 32 bytes, which printing does not reveal."""
 
     secret: bytes = field(repr=False)
 
     def session(self, asked: bytes, offered: bytes) -> Seal:
-        """That of a session: of what the host and what the board have put in."""
+        """The key of a session: from the bytes that the host and the board have
+        contributed."""
         return Seal(hmac.digest(self.secret, asked + offered, "sha256"))
 
 
@@ -39,12 +41,12 @@ class Seal:
     key: bytes = field(repr=False)
 
     def sealed(self, frame: Frame) -> Frame:
-        """With its tag behind the data."""
+        """The frame with its tag behind the data."""
         tag = hmac.digest(self.key, header(frame, TAG_BYTES) + frame.data, "sha256")
         return replace(frame, data=frame.data + tag[:TAG_BYTES])
 
     def opened(self, frame: Frame) -> Frame | None:
-        """Without its tag; None where that is not the right one."""
+        """The frame without its tag; None if the tag is wrong."""
         plain = replace(frame, data=frame.data[:-TAG_BYTES])
         if len(frame.data) < TAG_BYTES:
             return None
@@ -53,7 +55,7 @@ class Seal:
 
 
 def asked() -> bytes:
-    """What the host puts into a session."""
+    """The random bytes that the host adds to a session."""
     return secrets.token_bytes(NONCE_BYTES)
 
 
@@ -70,7 +72,7 @@ def key_in(path: str | os.PathLike[str]) -> Key:
     except ValueError:
         text = ""
     if not re.fullmatch(r"[0-9A-Fa-f]{64}", text.strip()):
-        what = f"is no key of {2 * KEY_BYTES} hexadecimal digits"
+        what = f"is not a key of {2 * KEY_BYTES} hexadecimal digits"
         raise UsageError(where, what, _HINT)
     return Key(bytes.fromhex(text.strip()))
 

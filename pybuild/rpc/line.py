@@ -18,7 +18,7 @@ _STUCK = 20  # seconds in which a line must take a byte
 
 
 class RemoteError(RuntimeError):
-    """A board that does not do what it was asked; the message says why."""
+    """A board did not do as it was asked; the message says why."""
 
 
 class Line(Protocol):
@@ -31,11 +31,15 @@ class Line(Protocol):
     shortest_pause: float
 
     def write(self, data: bytes) -> None:
-        """Errors  RemoteError where the line is gone"""
+        """Sends bytes.
+
+        Errors  RemoteError where the line is gone
+        """
         ...
 
     def read(self, timeout: float) -> bytes:
-        """What has come; waits up to `timeout` seconds for something, b"" if nothing.
+        """The bytes that have arrived; waits up to `timeout` seconds, b"" if there are
+        none.
 
         Errors  RemoteError where the line is gone
         """
@@ -146,7 +150,10 @@ class SerialLine:
 
 
 def tcp_line(name: str, host: str, port: int) -> SocketLine:
-    """Errors  RemoteError where nobody listens"""
+    """A line over TCP.
+
+    Errors  RemoteError where nobody listens
+    """
     try:
         return SocketLine(name, socket.create_connection((host, port), timeout=10))
     except OSError as error:

@@ -37,11 +37,11 @@ _LAST = 0xFFFFFFFF  # number of a call
 
 
 class BoardReset(RemoteError):
-    """The board knows nothing of this session any more: it was reset."""
+    """The board has lost this session: it was reset."""
 
 
 class RemoteTimeout(RemoteError):
-    """The board has not answered within the time that the call may take."""
+    """The board did not answer within the time limit of the call."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Link:
         return self._frames.dropped
 
     def close(self, what: str) -> None:
-        """Ends it for good; what: why, for who calls nevertheless."""
+        """Ends the link for good; what: the reason, for later callers."""
         self._broken = RemoteError(f"{self.line.name}: {what}")
         self.line.close()
 
@@ -185,11 +185,11 @@ class Link:
         raise RemoteTimeout(f"{self.line.name}: no board answers")
 
     def sealed(self, frame: Frame) -> Frame:
-        """As it is sent: with its tag, where the session has a key."""
+        """The frame as it is sent: with its tag, if the session has a key."""
         return frame if self._seal is None else self._seal.sealed(frame)
 
     def _opened(self, frame: Frame) -> Frame | None:
-        """As it was before it was sent; None where it is not from the board."""
+        """The frame as it was before it was sent; None if it is not from the board."""
         if self._key is None:
             return frame
         return None if self._seal is None else self._seal.opened(frame)
@@ -197,7 +197,7 @@ class Link:
     # ---- calls ----------------------------------------------------------------
 
     def call(self, call: Call, takes: float = 0) -> Answer:
-        """One call, done once.
+        """Executes one call exactly once.
 
         takes   seconds that the board is expected to need
         """
@@ -205,7 +205,7 @@ class Link:
         return answer
 
     def value(self, call: Call) -> int:
-        """The status of a call that must be good."""
+        """The status of a call, which must be good."""
         return check(self.call(call).status)
 
     def transfer(self, calls: Sequence[Call]) -> list[bytes]:
@@ -251,7 +251,7 @@ class Link:
         return None
 
     def number(self) -> int:
-        """Of the next call.
+        """The number of the next call.
 
         Errors  RemoteError where a session with a key has had all numbers
         """
@@ -344,7 +344,7 @@ class _Exchange:
             self.line.write(frame)
 
     def _taken(self, frame: Frame) -> bool:
-        """Whether it is the answer to a call that is on the way."""
+        """True if it is the answer to a call that is on the way."""
         if frame.kind != Kind.REPLY or frame.sequence not in self.sent:
             return False
         if len(frame.data) < 4:

@@ -56,7 +56,7 @@ class RemoteNet(Named):
 
     @property
     def number(self) -> int:
-        """Of the object on the board.
+        """The number of the object on the board.
 
         Errors  ValueError after close()
         """
@@ -64,12 +64,15 @@ class RemoteNet(Named):
         return self._number
 
     def must_be_open(self) -> None:
-        """Errors  ValueError after close()"""
+        """Checks that the instance is open.
+
+        Errors  ValueError after close()
+        """
         if self._closed:
             raise ValueError("the instance is closed: close() was called")
 
     def close(self) -> None:
-        """Gives memory and parameters back to the board, before its next call."""
+        """Releases memory and parameters on the board, before its next call."""
         self._closed = True
         self._release()
         self._images.clear()
@@ -89,16 +92,16 @@ class RemoteNet(Named):
         self._given.add(index)
 
     def is_given(self, key: Key) -> bool:
-        """Whether an input has a value, whatever becomes of it in a run."""
+        """True if an input has a value, whatever becomes of it in a run."""
         return index_of(key, self.inputs, "input") in self._given
 
     def is_bound(self, key: Key) -> bool:
-        """Whether runs read an input where another instance has a tensor."""
+        """True if runs read an input where another instance has a tensor."""
         return index_of(key, self.inputs, "input") in self._lenders
 
     @property
     def used_up(self) -> tuple[str, ...]:
-        """Inputs whose own memory a run writes over."""
+        """Inputs whose own memory a run overwrites."""
         return tuple(t.name for t in self.inputs if t.name in self.plan.consumed)
 
     def borrow_input(self, key: Key) -> Array:
@@ -161,14 +164,17 @@ class RemoteNet(Named):
     # ---- runs -----------------------------------------------------------------
 
     def setup(self) -> None:
-        """Errors  CRT_ERR_UNBOUND naming what is missing"""
+        """Checks that everything is bound.
+
+        Errors  CRT_ERR_UNBOUND naming what is missing
+        """
         self._ended(Number.SETUP, 0)
 
     def go(self) -> None:
         self.ticks(1)
 
     def ticks(self, count: int) -> int:
-        """Runs so many times; what the board's counter went on in them."""
+        """Runs so many times; returns the ticks of the board's counter."""
         link = self.board.link
         start, resent = link.line.clock(), link.resent
         spent = self._ended(Number.RUN, count * self._takes, count)
@@ -230,7 +236,7 @@ class RemoteNet(Named):
             self.share_parameter(mine, donor, theirs)
 
     def share_parameter(self, mine: int, donor: RemoteNet, theirs: int) -> None:
-        """Makes one parameter, by its number, that of the donor."""
+        """Makes one parameter, by its number, share that of the donor."""
         if donor.board is not self.board:
             raise ValueError("the other module is on another board")
         self.board.value(Number.SHARE, self.number, mine, donor.number, theirs)

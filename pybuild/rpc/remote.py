@@ -38,8 +38,9 @@ Start = Callable[[Portable, str], Line]
 
 
 def content_of(library: Portable) -> str:
-    """What a board says that it has in its flash: the library's name and a hash of its
-    code, its constants and crt; not of weights, which are sent, or of comments.
+    """The name and hash that a board reports for its flash: the library's name and a
+    hash of its code, its constants and crt; weights, which are sent, and comments do
+    not count.
     """
     content = hashlib.sha256()
     for path in (*crt_headers(), *crt_sources(), boards() / "common" / "server.c"):
@@ -77,7 +78,10 @@ class Remote(abc.ABC):
         return f"{type(self).__name__}({self.name!r}, {state})"
 
     def device(self, index: int = 0) -> RemoteDevice:
-        """Errors  ValueError for another device than the board's CPU"""
+        """The device of the board.
+
+        Errors  ValueError for another device than the board's CPU
+        """
         if operator.index(index) != 0:
             raise ValueError(f"{self.name} has one device, number 0, not {index}")
         return RemoteDevice(1 + _SESSION, 0, self)
@@ -123,7 +127,10 @@ class Remote(abc.ABC):
         self._board = None
 
     def _must_be_open(self) -> None:
-        """Errors  RemoteError after close()"""
+        """Checks that the session is open.
+
+        Errors  RemoteError after close()
+        """
         if self._is_closed:
             raise RemoteError(f"{self.name}: {_CLOSED}")
 
@@ -135,7 +142,7 @@ class Remote(abc.ABC):
 
     @abc.abstractmethod
     def _target(self, library: Portable) -> str:
-        """Whose kernels the board runs."""
+        """The target whose kernels the board runs."""
 
     @abc.abstractmethod
     def _serving(self, library: Portable, content: str) -> Board:
@@ -143,7 +150,10 @@ class Remote(abc.ABC):
 
     @property
     def board(self) -> Board:
-        """Errors  RuntimeError before the first library is there; RemoteError"""
+        """The board, once a library is there.
+
+        Errors  RuntimeError before the first library is there; RemoteError
+        """
         self._must_be_open()
         if self._board is None:
             raise RuntimeError(f"{self.name} runs no library yet")
@@ -151,7 +161,7 @@ class Remote(abc.ABC):
 
 
 class Simulated(Remote):
-    """A board that is built and started here, and anew for another library."""
+    """A board whose simulator is built and started here, again for each library."""
 
     def __init__(
         self, name: str, facts: BoardFacts, patience: float, start: Start
@@ -176,7 +186,7 @@ class Simulated(Remote):
 
 
 class Wired(Remote):
-    """A board that is there: what it has in its flash stays."""
+    """A real board: its flash stays as it is."""
 
     def __init__(
         self, name: str, line: Line, patience: float, key: Key | None = None

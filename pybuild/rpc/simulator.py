@@ -1,4 +1,4 @@
-"""Boards that are simulated: QEMU behind a socket, Unicorn in this process.
+"""Simulated boards: QEMU behind a socket, Unicorn in this process.
 
 Knows firmware and lines; no session.
 """

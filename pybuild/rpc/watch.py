@@ -1,4 +1,4 @@
-"""What each step of a run on a board writes: rows are kept in a buffer there.
+"""The results of each step of a run on a board: rows are kept in a buffer there.
 
 As many steps at a time as the board has memory for; each time is one run.
 """
@@ -46,7 +46,7 @@ def recorded(net: RemoteNet, given: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def _fitting(net: RemoteNet, sizes: Sequence[int]) -> tuple[int, int]:
-    """How many tensors fit at a time, and a buffer for them."""
+    """The number of tensors that fit at a time, and a buffer for them."""
     table, count = _ENTRY * len(net.plan.steps), len(sizes)
     while True:
         try:

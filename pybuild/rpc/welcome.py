@@ -1,4 +1,4 @@
-"""What a board says of itself when a session is offered: docs/rpc-protocol.md.
+"""A board's description of itself when a session is offered: docs/rpc-protocol.md.
 
 Knows frames and keys; no line.
 """
@@ -22,7 +22,7 @@ OTHER_KEY = "the board has another key, or what it says is changed on the way"
 
 @dataclass(frozen=True)
 class Welcome:
-    """What a board says of itself; units: bytes, ticks a second (0: not known).
+    """A board's description of itself; units: bytes, ticks a second (0: not known).
 
     most     data of a frame; waits: what it keeps while it deals with a frame
     library  name and content hash of what is in its flash
@@ -92,6 +92,6 @@ def _of(frame: Frame, nonce: int, texts: int) -> Welcome | None:
 
 
 def text(data: bytes) -> str:
-    """What a board says, for people: what a terminal would obey is written out."""
+    """A board's text for people: control characters are escaped."""
     said = data.decode(errors="replace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in said)

@@ -1,4 +1,5 @@
-"""What scripts for TVM take from tvm.runtime: arrays, libraries, parameter files."""
+"""The part of tvm.runtime that scripts for TVM use: arrays, libraries, parameter
+files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries and what is there to run them, as tvm.runtime.module has it."""
+"""Libraries and back ends, as in tvm.runtime.module."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _ALWAYS = ("llvm", "cpu", "stackvm", "rpc", "ext_dev")
 
 
 def enabled(target: str) -> bool:
-    """Whether modules for a target run here; "c" needs a compiler."""
+    """True if modules for a target run here; "c" needs a compiler."""
     first = (target.split() or [""])[0]
     return bool(host_compiler()) if first == "c" else first in _ALWAYS

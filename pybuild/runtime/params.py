@@ -1,4 +1,4 @@
-"""Parameter files, as tvm.runtime.params has them."""
+"""Parameter files, as in tvm.runtime.params."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ def save_param_dict(params: Mapping[str, Array]) -> bytearray:
 
 
 def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
-    """Errors  BuildError for damaged bytes"""
+    """The parameters in a TVM blob.
+
+    Errors  BuildError for damaged bytes
+    """
     return {n: ndarray(v) for n, v in read_blob(bytes(data), "parameters").items()}
 
 
 def save_param_dict_to_file(params: Mapping[str, Array], path: str | Path) -> None:
-    """Writes what save_param_dict gives."""
+    """Writes arrays to a file as a blob."""
     write_file(Path(path), bytes(save_param_dict(params)))
 
 
 def load_param_dict_from_file(path: str | Path) -> dict[str, NDArray]:
-    """Errors  BuildError for damaged bytes"""
+    """The parameters in a file with a TVM blob.
+
+    Errors  BuildError for damaged bytes
+    """
     return load_param_dict(read_bytes(path))

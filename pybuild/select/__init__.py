@@ -1,1 +1,1 @@
-"""Which kernels a model gets: prices, choice, shared constants."""
+"""Chooses the kernels of a model: costs, choice, shared constants."""

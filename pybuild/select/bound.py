@@ -1,5 +1,5 @@
-"""What no kernel can be below: instructions of a multiply-accumulate, where nothing but
-these is counted. A fact of the core; knows no kernel.
+"""The lower limit of any kernel: instructions of a multiply-accumulate, counting
+nothing else. A fact of the core; knows no kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ _FLOATS = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)
 
 
 def least_per_mac(target: Target, dtype: DType) -> float:
-    """Of a layer whose weights or operands have this type, each product on its own.
+    """The fewest instructions per MAC of a layer with weights or operands of this type,
+    each product on its own.
 
     Source  VMLADAVA.S8 and .S16 add up 16 and 8 products (Armv8.1-M), SMLAD two;
             floats are multiplied and added in two (docs/integers.md)

@@ -19,7 +19,8 @@ _ANY = "generic"
 
 
 def build_seconds(graph: Graph, target: Targets) -> float:
-    """Of a build with few options: `--optimise` and limits of RAM take longer."""
+    """The estimated seconds of a build with few options: `--optimise` and limits of RAM
+    take longer."""
     known = any(core.name != _ANY for core in table_of(target))
     weights = sum(value.nbytes for value in graph.constants.values())
     seconds = nominal_seconds(len(graph.nodes), weights, known)
@@ -42,7 +43,7 @@ def fixed_work() -> float:
 
 
 def in_words(seconds: float) -> str:
-    """As people say it: 40 seconds, 3 minutes, 2 hours."""
+    """The time in words: 40 seconds, 3 minutes, 2 hours."""
     for most, unit, word in ((90, 1, "second"), (5400, 60, "minute")):
         if seconds < most:
             count = max(round(seconds / unit), 1)

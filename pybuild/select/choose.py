@@ -1,4 +1,4 @@
-"""Which kernels a model gets: each layer's own, or fewer that layers share.
+"""Chooses the kernels of a model: each layer's own, or fewer that layers share.
 
 By the estimates of prices.py; nothing is compiled, and what does not pay is left out
 step by step. Knows no memory: the plan says which kernels it has room for.
@@ -49,7 +49,7 @@ class Option:
     work: tuple[int, ...] = ()
 
     def computes(self, candidate: Candidate) -> bool:
-        """Whether it is this candidate's, or that of its first step."""
+        """True if it is this candidate's, or that of its first step."""
         return self.func == candidate.func and self.work == _work(candidate)
 
     @property
@@ -63,7 +63,7 @@ Options = Mapping[str, tuple[Option, ...]]
 def options_of(
     offers: Mapping[str, Sequence[Candidate]], targets: Mapping[str, Target]
 ) -> dict[str, tuple[Option, ...]]:
-    """What could compute each layer, in the order of its candidates."""
+    """The kernels that could compute each layer, in the order of its candidates."""
     names: dict[Func, str] = {}
     counts: Counter[str] = Counter()
 
@@ -112,7 +112,8 @@ def _work(candidate: Candidate) -> tuple[int, ...]:
 
 
 def _table_bytes(candidate: Candidate) -> int:
-    """Of what a layer's step has of its own: single rows are all described by one."""
+    """The bytes of the table entries that belong to one layer's step; single rows share
+    one entry."""
     accesses = (*candidate.outputs, *candidate.inputs)
     rows = sum(access.rows > 1 for access in accesses)
     return 4 * (len(candidate.args) + len(candidate.constants)) + ROWS_BYTES * rows
@@ -131,7 +132,7 @@ def estimated(
 
 
 def chosen(options: Options, optimise: str) -> dict[str, Option]:
-    """What computes each layer.
+    """The kernel that computes each layer.
 
     Source  greedy: from the fastest kernels on, whatever step gains most
     """
@@ -212,7 +213,7 @@ class _Chosen:
 
 
 def _value(at: Mapping[str, Option], fastest: int, optimise: str) -> float:
-    """What these kernels come to: instructions, and bytes for what they are worth."""
+    """The total cost of these kernels: instructions, and bytes at their worth."""
     pieces: dict[str, int] = {}
     for option in at.values():
         pieces.update(option.pieces)
@@ -224,7 +225,7 @@ def _value(at: Mapping[str, Option], fastest: int, optimise: str) -> float:
 
 
 def is_better(one: Options, other: Options, optimise: str, calls: int) -> bool:
-    """Whether some layers are worth more than other layers that do the same work, whose
+    """True if some layers are worth more than other layers that do the same work, whose
     kernels are called so many times more."""
     ours, theirs = chosen(one, optimise), chosen(other, optimise)
     fastest = sum(o.instructions for o in theirs.values())
@@ -267,13 +268,13 @@ def _steps(
 
 @dataclass(frozen=True)
 class Weighed:
-    """What could compute each layer, and what counts."""
+    """The kernels that could compute each layer, and the weights of the costs."""
 
     options: Options
     optimise: str
 
     def best(self, fits: Mapping[str, Sequence[bool]]) -> dict[str, int]:
-        """Which option each layer gets, by number, of those that fit where it is."""
+        """The number of each layer's best option, among those that fit."""
         tried = {
             layer: tuple(
                 replace(option, usable=fit)
@@ -288,8 +289,8 @@ class Weighed:
         }
 
     def bytes(self, works: Iterable[tuple[Node, Candidate]]) -> int:
-        """Of flash, by estimate: code once, and the tables of each layer; a kernel in
-        two steps counts with its first."""
+        """The estimated bytes of flash: code once, and the tables of each layer; a
+        kernel in two steps counts with its first."""
         pieces: dict[str, int] = {}
         tables = 0
         for node, candidate in works:
@@ -304,7 +305,7 @@ class Weighed:
 def narrowed(
     offers: Mapping[str, Sequence[Candidate]], options: Options, optimise: str
 ) -> dict[str, list[Candidate]]:
-    """Of each layer's candidates the one that is chosen."""
+    """The chosen candidate of each layer, in a list of its own."""
     at = chosen(options, optimise)
     return {
         layer: [

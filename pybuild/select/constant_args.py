@@ -1,4 +1,4 @@
-"""What all layers that share a kernel give it alike becomes a constant of it."""
+"""Makes constants of the arguments that all layers of one kernel pass alike."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def with_constant_args(
 
 
 def _differing(alike: Mapping[Func, Mapping[int, int]]) -> dict[str, set[Var]]:
-    """Of each part, by its name, the parameters that are given different things."""
+    """For each part, by its name: the parameters that get different arguments."""
     given: dict[tuple[str, Var], set[Expr]] = defaultdict(set)
     for func, values in alike.items():
         whole = with_constants(func, values, lambda part: part.params)

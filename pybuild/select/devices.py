@@ -44,7 +44,7 @@ def table_of(target: Targets) -> tuple[Target, ...]:
 def by_name(target: Targets) -> str | dict[int, str]:
     """The same option without facts of targets.
 
-    Errors  BuildError for a target that is no known one
+    Errors  BuildError for a target that is not a known one
     """
     names = _names(target)
     for name, one in zip(names, table_of(target), strict=True):
@@ -55,14 +55,14 @@ def by_name(target: Targets) -> str | dict[int, str]:
 
 
 def _names(target: Targets) -> list[str]:
-    """Of the devices in their order, as they were given."""
+    """The names of the devices in their order, as they were given."""
     table = target if isinstance(target, Mapping) else {0: target}
     given = (one for _, one in sorted(table.items()))
     return [one.name if isinstance(one, Target) else one for one in given]
 
 
 def processor_of(target: Targets) -> Llvm:
-    """What an object is compiled for.
+    """The processor that an object is compiled for.
 
     Errors  BuildError for devices of several kinds
     """

@@ -21,8 +21,8 @@ def for_devices(
     table: Sequence[Target],
     seen: Seen = lambda name, graph: None,
 ) -> Graph:
-    """What comes after the passes: streams, devices, what states become, and which
-    layers read numbers alone."""
+    """The steps after the passes: streams, devices, state, and which layers read known
+    numbers."""
     graph = streamed(graph, streams(asked.stream, graph))
     seen("streamed", graph)
     graph = closed(on_devices(opened(graph), table, asked.place), graph)
@@ -45,7 +45,7 @@ def streams(given: Collection[str], graph: Graph) -> dict[str, tuple[int, int]]:
             numbers = int(axis), int(frames) if colon else 0
         except ValueError:
             hint = "AXIS, AXIS:FRAMES or INPUT=AXIS:FRAMES"
-            raise BuildError("--stream", f"'{text}' is no axis", hint) from None
+            raise BuildError("--stream", f"'{text}' is not an axis", hint) from None
         all_known([name] if name else [], graph.inputs, "--stream")
         for one in [name] if name else graph.inputs:
             found[one] = numbers

@@ -1,5 +1,5 @@
-"""What one instruction of a core does: two words beside each other, a product by a
-power of two. Knows no price.
+"""The single instructions of a core that the cost model knows: two neighbouring words,
+a product by a power of two. Knows no cost.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def is_dot(expr: Expr) -> bool:
 
 
 def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
-    """What is summed into, again and again; anew where sums begin behind others."""
+    """The sums in the order in which products are added; a new list begins where sums
+    begin again."""
     passes = list[list[str]]()
     begins = True
     for stmt in body:
@@ -103,8 +104,8 @@ def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
 
 
 def crowded(body: tuple[Stmt, ...], most: int) -> int:
-    """What a turn of an innermost loop takes where more values than `most` go on to the
-    next: its counter is loaded and stored, two pointers are added to."""
+    """The extra cost of an iteration of an innermost loop that carries more than `most`
+    values: its counter is loaded and stored, two pointers are added to."""
     if len(body) <= most or any(isinstance(s, For) for s in body):
         return 0
     carried = {s.var.name for s in body if isinstance(s, Assign)}

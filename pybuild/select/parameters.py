@@ -1,4 +1,4 @@
-"""Which constants of a kernel are made of parameters, found by trying other values.
+"""Finds the constants of a kernel that depend on parameters, by trying other values.
 
 A kernel must not depend on them: the same code and arguments for any values. Packing
 other values is making the candidates again. Knows no operator.

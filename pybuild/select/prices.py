@@ -79,8 +79,7 @@ class Price:
 
 
 def price(candidate: Candidate, target: Target) -> Price:
-    """What a candidate comes to; a task of the runtime's own is free, and a function
-    that is not ours."""
+    """The cost of a candidate; tasks of the runtime and foreign functions are free."""
     total, kernel, parts = 0.0, 0.0, dict[str, int]()
     at: Candidate | None = candidate
     while at is not None:
@@ -113,8 +112,8 @@ _Part = tuple[float, float, Mapping[str, float]]
 
 @functools.lru_cache(_MOST_WALKS)
 def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
-    """What calls of parts came to, by their names and the values that they were given:
-    layers of a model share most of them."""
+    """The costs of calls of parts, by their names and arguments: layers of a model
+    share most of them."""
     return {}
 
 
@@ -231,7 +230,8 @@ class _Walk:
         return 2 * more * len(dots) / len(sums), starts
 
     def moves(self, dots: list[str]) -> float:
-        """Of sums that begin in a turn, beyond those that registers hold."""
+        """The moves for sums that begin in an iteration, beyond those that registers
+        hold."""
         sums = len({*dots})
         return max(0, sums - self.table.sums) * (len(dots) / sums - 1)
 
@@ -303,7 +303,7 @@ class _Walk:
         return found[:2]
 
     def walked(self, expr: Expr) -> tuple[float, int]:
-        """As seen, of an expression that is not remembered."""
+        """The same as seen, for an expression that is not cached."""
         spent, level = 0.0, 0
         for child in children(expr):
             if isinstance(child, Var):
@@ -320,7 +320,7 @@ class _Walk:
         return spent + self.add(own), level
 
     def own(self, expr: Expr) -> float:
-        """Of the operation itself."""
+        """The cost of the operation itself."""
         match expr:
             case Binary(op, a, b):
                 return self.operation(op, a, b)
@@ -360,7 +360,7 @@ class _Walk:
         return self.intrins[intrin.name]
 
     def calls(self, of: Type) -> bool:
-        """Whether operations on such values are functions."""
+        """True if operations on such values are functions."""
         return of is FLOAT32 and self.target.float_calls
 
     def operation(self, op: str, a: Expr, b: Expr) -> float:

@@ -1,4 +1,5 @@
-"""What the cost model knows of a kernel's code, whatever its arguments are."""
+"""The facts that the cost model knows of a kernel's code, whatever its arguments
+are."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _MOST = 512  # kernels that are remembered
 
 
 class Seen:
-    """What does not depend on a kernel's arguments, by `id` of pieces of its code.
+    """The facts that do not depend on a kernel's arguments, by `id` of pieces of its
+    code.
 
     func      the kernel, which lives as long as this: pieces that died share their `id`
     known     of operands, at a depth of loops and while their variables change where
@@ -41,7 +43,8 @@ class Seen:
 
 @functools.lru_cache(_MOST)
 def seen_in(func: Func, target: Target) -> Seen:
-    """Of the first of equal kernels: layers that share it differ in arguments."""
+    """The walk of the first of several equal kernels, which differ only in
+    arguments."""
     return Seen(func)
 
 

@@ -1,4 +1,5 @@
-"""What a worker does: a build, its figures, its report; one at a time in a process."""
+"""The work of a worker: a build, its figures, its report; one at a time in a
+process."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ def spent() -> float:
 
 
 def as_worker() -> None:
-    """Of a process that builds: Ctrl-C is for the one that started it, and it ends when
-    that has gone, however it went.
+    """Sets up a process that builds: Ctrl-C is left to its parent, and it ends when the
+    parent has gone, for whatever reason.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -183,7 +184,10 @@ def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _counted(job: Job, library: Library) -> dict[str, Any]:
-    """Errors  _Elsewhere where this worker has other tools"""
+    """The figures that a board counts.
+
+    Errors  _Elsewhere where this worker has other tools
+    """
     from pybuild.boards.bench import bench_on_board
 
     device = opened(job.board, job.build, bool(job.board.get("both")))
@@ -221,7 +225,7 @@ def _quality(job: Job, library: Library) -> tuple[float | None, float | None]:
 
 
 def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
-    """Of the build's own kernels on this machine.
+    """The accuracy of the build's own kernels on this machine.
 
     Errors  BuildError for samples without labels, or a model that tells no class
     """
@@ -240,7 +244,7 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
         net.close()
     known = classes_of(graph.outputs[0], {"llvm": said}, own.labels)
     if known is None:
-        what = "its first output is one number, which tells no class"
+        what = "its first output is one number, not a score for each class"
         raise BuildError(library.name, what, "leave out data")
     return known.right("llvm") / own.count
 

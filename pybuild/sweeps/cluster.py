@@ -51,7 +51,7 @@ class Cluster:
 
     @property
     def count(self) -> int:
-        """Of now: a cluster grows and shrinks."""
+        """The present number of threads: a cluster grows and shrinks."""
         threads: dict[str, int] = self._client.nthreads()
         return max(sum(threads.values()), 1)
 

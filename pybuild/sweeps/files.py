@@ -75,7 +75,7 @@ def unpacked(job: Job, files: Mapping[str, bytes]) -> Job:
 
 @functools.cache
 def _home() -> Path:
-    """Of this process; it goes with it."""
+    """The temporary folder of this process, which is deleted when it ends."""
     folder = tempfile.mkdtemp(prefix="crt-sweep-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

@@ -55,19 +55,19 @@ class Job:
 
     @property
     def source(self) -> tuple[Any, ...]:
-        """What the model is before it is built: jobs of one source share it."""
+        """The key of the model before it is built: jobs of one source share it."""
         parts = (self.path, self.model, self.load, self.quantise, self.files)
         return tuple(json.dumps(one, sort_keys=True) for one in parts)
 
 
 def to_load(load: Mapping[str, Any], quantise: Mapping[str, Any]) -> dict[str, Any]:
-    """Of pybuild.load; what a run keeps, and features, come behind the quantising."""
+    """The arguments of pybuild.load; state and features are added after quantising."""
     late = ("state", "front") if quantise else ()
     return {name: value for name, value in load.items() if name not in late}
 
 
 def key_of(facts: Mapping[str, Any]) -> str:
-    """Of values that JSON has."""
+    """The key of values that JSON can hold."""
     text = json.dumps(facts, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_SHORT]
 
@@ -101,7 +101,7 @@ def files_below(path: Path) -> Iterator[tuple[str, Path]]:
 
 @functools.cache
 def tool_digest() -> str:
-    """Of pybuild, crt, the boards, and the packages beneath: what makes a row."""
+    """The hash of pybuild, crt, the boards, and the packages that they use."""
     whole = hashlib.sha256(pybuild.__version__.encode())
     home = Path(str(pybuild.__file__)).parent
     roots = (home, crt_include(), *crt_sources(), boards())

@@ -73,7 +73,7 @@ def rows_of(project: Project) -> list[Row]:
 
 @dataclass
 class _Maker:
-    """What is read and found once for all rows."""
+    """Facts that are read and computed once for all rows."""
 
     problems: list[Problem] = field(default_factory=list)
     models: dict[str, Model | None] = field(default_factory=dict)
@@ -118,8 +118,8 @@ class _Maker:
         return replace(job, key=_key(job))
 
     def _said(self, words: Words, call: Callable[[], Any]) -> Any:
-        """What it gives; None where it finds something wrong, which is then told of the
-        place where the option stands."""
+        """The result of the call; None if it finds an error, which is then reported
+        with the place of the option."""
         try:
             return call()
         except BuildError as error:
@@ -164,7 +164,7 @@ class _Maker:
     def _device(
         self, words: Words, groups: dict[str, dict[str, Any]]
     ) -> dict[str, Any] | None:
-        """What counts, if a board does; puts the target into `groups`."""
+        """The board that counts, if there is one; puts the target into `groups`."""
         board, build = groups["board"], groups["build"]
         on = board.get("on", HOST)
         if on == HOST:
@@ -180,9 +180,10 @@ class _Maker:
         return facts
 
     def _wrong(self, model: Model, groups: Mapping[str, Any], words: Words) -> None:
-        """What would stop the build, as far as it is known before."""
+        """Reports errors that would stop the build, as far as they are known before
+        it."""
         if "labels" in words and "data" not in words:
-            self._tell(words, [Problem("--labels", "is of data")])
+            self._tell(words, [Problem("--labels", "needs data")])
         build, quantise = groups["build"], groups["quantise"]
         loaded = {"model": model.digest, "load": groups["load"]}
         whole = key_of({**loaded, "with": quantise})
@@ -204,7 +205,7 @@ class _Maker:
             self._tell(words, model.option_problems(**build))
 
     def _there(self, group: Mapping[str, Any], *names: str) -> bool:
-        """Whether the files can be read."""
+        """True if the files can be read."""
         paths = (group[name] for name in names if name in group)
         return all(self.contents.get(path, "x") for path in paths)
 
@@ -236,7 +237,10 @@ def _keywords(group: str, words: Words) -> dict[str, Any]:
 def _opened(
     board: Mapping[str, Any], build: dict[str, Any], both: bool
 ) -> dict[str, Any]:
-    """Errors  BuildError that says what to install"""
+    """The device for a board.
+
+    Errors  BuildError that says what to install
+    """
     from pybuild.targets.board import load_board
 
     build.setdefault("target", load_board(board["on"]).core.target)
@@ -264,7 +268,10 @@ def device_facts(device: Any) -> dict[str, Any]:
 
 
 def _samples(model: Model, quantise: Mapping[str, Any]) -> None:
-    """Errors  BuildError with everything that is wrong with the model or its samples"""
+    """Checks the model and its samples.
+
+    Errors  BuildError with everything that is wrong with the model or its samples
+    """
     from pybuild.quantisation.quantise import quantisable
     from pybuild.quantisation.samples import samples_of
 
@@ -275,7 +282,7 @@ def _samples(model: Model, quantise: Mapping[str, Any]) -> None:
 
 
 def labelled(graph: Graph, measure: Mapping[str, Any]) -> Samples:
-    """What accuracy is measured with.
+    """The samples that measure accuracy.
 
     Errors  BuildError for samples that are none of the graph, or without labels
     """
@@ -291,7 +298,7 @@ def labelled(graph: Graph, measure: Mapping[str, Any]) -> Samples:
 
 
 def model_digest(model: Model) -> str:
-    """Of its file, and of the files beside it that it was made of."""
+    """The hash of a model's file, and of the files beside it that it was made from."""
     beside = Path(model.path).with_suffix(".params")
     if model.path.endswith(".json") and beside.is_file():
         return f"{model.digest}{content_of(beside)}"
@@ -299,7 +306,8 @@ def model_digest(model: Model) -> str:
 
 
 def _key(job: Job) -> str:
-    """Of what the job is made of; files by their names and bytes, not their folders."""
+    """The key of a job's content; files count by their names and bytes, not their
+    folders."""
     facts = {n: v for n, v in asdict(job).items() if n not in ("key", "path", "files")}
     named = {path: [Path(path).name, digest] for path, digest in job.files.items()}
     for group in ("load", "quantise", "measure", "board"):

@@ -65,7 +65,8 @@ class Store:
                 write_file(self.builds / name, text)
 
     def entry(self, key: str) -> dict[str, Any] | None:
-        """What an earlier sweep has left of a build; None: nothing that can be read."""
+        """The stored result of a build by an earlier sweep; None if there is none that
+        can be read."""
         try:
             found = parse_json(read_bytes(self.builds / f"{key}.json", MIB))
         except (OSError, ValueError):

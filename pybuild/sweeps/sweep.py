@@ -24,7 +24,7 @@ _MEASURES = (*LESS, *MORE)
 
 @dataclass(frozen=True, repr=False)
 class Swept:
-    """What a sweep has found.
+    """The results of a sweep.
 
     folder    with the table, the page and the builds
     rows      as lines of the table: docs/sweep.md
@@ -123,7 +123,8 @@ def _title(project: Project) -> str:
 
 
 def _in_order(jobs: Sequence[Job]) -> list[Job]:
-    """Those of one model one after the other: a worker loads and quantises it once."""
+    """The jobs sorted by model, so that a worker loads and quantises each model
+    once."""
     order: dict[tuple[Any, ...], list[Job]] = {}
     for job in jobs:
         order.setdefault(job.source, []).append(job)

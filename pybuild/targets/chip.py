@@ -42,7 +42,7 @@ class Chip:
     charge    microamperes for each MHz while it computes, at `volts`; 0: not given
     wait_states  of its flash at its highest clock, where no cache helps; None: no
               source has them
-    image     it is no chip that can be bought
+    image     it is not a chip that can be bought
     source    where the facts are from; note: what else a user must know
     stated    the facts that its file has, of FACTS, and "memory.NAME"
     compared  public text that was read beside the file -> the facts it confirms
@@ -81,12 +81,12 @@ class Chip:
         return tuple(fact for fact in self.stated if fact not in known)
 
     def microjoules(self, cycles: int) -> float | None:
-        """Of a computation by one core; None: no source has it."""
+        """The energy of a computation by one core; None if no source gives it."""
         return cycles * self.charge * self.volts * 1e-6 if self.charge else None
 
 
 def read_chip(file: Path, reader: Reader) -> Chip:
-    """What is wrong becomes the reader's problem."""
+    """Reads a chip; its errors become problems of the reader."""
     given = reader.toml(file)
     cpu = reader.one_of(given, "cpu", file, tuple(CORES))
     hz = reader.number(given, "hz", file)
@@ -166,7 +166,7 @@ def _energy(given: dict[str, Any], file: Path, reader: Reader) -> tuple[float, f
 
 
 def all_chips() -> tuple[Chip, ...]:
-    """Those of boards/soc that are chips, by name.
+    """The chips in boards/soc, by name.
 
     Errors  BuildError with every fault of the files
     """

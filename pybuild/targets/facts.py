@@ -39,7 +39,7 @@ class Reader:
         except OSError as error:
             self.wrong(file, f"cannot be read: {error.strerror}")
         except UnicodeDecodeError:
-            self.wrong(file, "is no text in UTF-8")
+            self.wrong(file, "is not text in UTF-8")
         except Unreadable as error:
             self.wrong(file, f"cannot be read: {error.what}")
         return {}

@@ -38,7 +38,7 @@ class Llvm:
 
     @property
     def has(self) -> frozenset[str]:
-        """What kernels are printed for."""
+        """The features that kernels are printed for."""
         features = self.features.replace("+", "").split(",")
         return frozenset([*features, *self.keeps])
 

@@ -50,7 +50,7 @@ def _cpu(file: Path) -> str:
 
 
 def known_names() -> tuple[str, ...]:
-    """Of kernels, then of cores."""
+    """The names of targets for kernels, then of cores."""
     return tuple(dict.fromkeys((*TARGETS, *CORES, *OTHERS)))
 
 
@@ -73,7 +73,7 @@ def core_named(name: str) -> Core:
     """
     core = core_of(name)
     if core is None:
-        raise BuildError("--target", f"'{name}' is no core", hint_for(name))
+        raise BuildError("--target", f"'{name}' is not a core", hint_for(name))
     return core
 
 

@@ -1,4 +1,5 @@
-"""What a kernel may use on the machine it is compiled for: facts, no choices."""
+"""The features that a kernel may use on the machine it is compiled for: facts, no
+choices."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ class Target:
     float_blocks               sums that its registers hold at once, largest first
     sums                       (output channels, pixels) whose int8 sums are kept in
                                registers while single products are added; (): there
-                               is no kernel for it
+                               is not a kernel for it
     row_sums                   neighbouring pixels of one channel, likewise
     float_sums  (output channels, pixels) whose float sums are kept in registers; ():
                 there is no kernel for it

@@ -50,7 +50,7 @@ _CLANG_LEVELS = {
     **_LEVELS,
     **dict.fromkeys(("ram", "balanced"), ("-O2", "-fno-unroll-loops")),
 }
-# of all that is no kernel. clang's -Os inlines more than gcc's; zig takes -Oz for -Os
+# for all code but kernels. clang's -Os inlines more than gcc's; zig takes -Oz for -Os
 _SMALL = {"gcc": ("-Os",), "clang": ("-Oz",), "zig": ("-Os", "-Xclang", "-Oz")}
 
 
@@ -125,7 +125,7 @@ class Toolchain:
                 return ()
 
     def _warns_rwx(self) -> bool:
-        """Whether its linker knows the warning (binutils 2.39)."""
+        """True if its linker knows the warning (binutils 2.39)."""
         return int(self.version.partition(".")[0] or 0) >= 12
 
 
@@ -170,7 +170,7 @@ def _zig() -> Toolchain | None:
 
 
 def missing_tools(kind: str, arch: str) -> str:
-    """What to install for a tool chain that is not here."""
+    """The packages to install for a missing tool chain."""
     match kind:
         case "gcc":
             if arch not in _PACKAGES:
@@ -183,7 +183,7 @@ def missing_tools(kind: str, arch: str) -> str:
 
 
 def missing_compilers(arch: str) -> str:
-    """What to install where there is no compiler for it."""
+    """The packages to install if there is no compiler for an architecture."""
     kinds = ("zig", "gcc") if arch in _BY_ALL else ("gcc",)
     return " or ".join(missing_tools(kind, arch) for kind in kinds)
 

@@ -1,4 +1,4 @@
-"""What generated C cannot call things: words of C and C++, of compilers, of the C
+"""Names that generated C must not use: words of C and C++, of compilers, of the C
 library, and of build systems. The one table; knows no model."""
 
 from __future__ import annotations

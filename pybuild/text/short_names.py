@@ -96,7 +96,7 @@ def _numbered(form: str, taken: set[str], used: Counter[str]) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """What it could be called, shortest first."""
+    """The possible short names, shortest first."""
     if len(name) <= LONGEST and _PLAIN.fullmatch(name):
         return [name]
     parts = _path(name)
@@ -119,7 +119,7 @@ def _path(name: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Those of a path; a scope that says its layer's name again says nothing."""
+    """The parts of a path; a scope that repeats its layer's name is dropped."""
     found = [part for part in text.split("/") if part]
     return [
         part

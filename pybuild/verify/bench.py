@@ -33,7 +33,7 @@ WARM_UP_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Seconds:
-    """Of one run."""
+    """The seconds of one run."""
 
     min: float
     median: float
@@ -169,7 +169,8 @@ def _warm_up(run: Callable[[], float]) -> None:
 def _layers(
     steps: Sequence[Layer], runs: Sequence[Sequence[float]]
 ) -> tuple[LayerTime, ...]:
-    """Of what computes; the copy of a pushed row is counted with its first reader."""
+    """The times of the layers; the copy of a pushed row is counted with its first
+    reader."""
     medians = [statistics.median(times) for times in zip(*runs, strict=True)]
     return tuple(
         LayerTime(step.name, step.short, step.op, step.macs, spent)

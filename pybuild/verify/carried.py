@@ -1,6 +1,6 @@
-"""What a layer has of its own of a difference: what it reads may differ already, and
-that a right layer carries on. So a right net is right in all its layers, however small
-the range of one in between, and a wrong layer is wrong where it is.
+"""The own share of a layer in a difference: its inputs may differ already, and a right
+layer passes that on. So a right net is right in all its layers, however small the range
+of one in between, and a wrong layer is wrong where it is.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _made(node: Node, graph: Graph, values: Values) -> Sequence[Array]:
 
 
 def terms_of(node: Node, graph: Graph, values: Values) -> Reals | None:
-    """The sum of all terms, each as great as it is; None: the layer is no sum."""
+    """The sum of all terms, each as great as it is; None: the layer is not a sum."""
     if node.op not in _SUMS:
         return None
     free = node.with_attrs(clamp=(None, None)) if "clamp" in node.attrs else node

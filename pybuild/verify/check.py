@@ -57,7 +57,7 @@ EQUAL_BUT = "equal to the standard but for roundings of float32:"
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What was compared with what, and what each back end showed.
+    """The result of a comparison: with what, and what each back end showed.
 
     notes   what a reader must know to judge the figures
     classes  of a user's own samples: which were said
@@ -223,7 +223,7 @@ def _far(
     case: _Case,
     full: Callable[[], Reference],
 ) -> dict[str, Tally]:
-    """What back ends make of the wide sample."""
+    """The results of the back ends for the wide sample."""
     graph, found = judge.graph, dict[str, Tally]()
     per_layer = len(case.values) > len(graph.outputs)
     for one in judges_of(graph, judge.limits, wide, case.values):
@@ -237,7 +237,7 @@ def _far(
 
 @dataclass(frozen=True)
 class _Found:
-    """What was compared so far, and with what."""
+    """The comparisons so far, and with what."""
 
     known: Reference
     tallies: dict[str, Tally]

@@ -1,4 +1,5 @@
-"""Which class a model says each sample has: how often it is right, what it confuses."""
+"""The classes that a model predicts: how often they are right, and which it
+confuses."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def classes_of(
     outputs: Mapping[str, Sequence[Mapping[str, Array]]],
     labels: Array | None,
 ) -> Classes | None:
-    """Of the outputs of each back end, sample by sample; None for one value alone.
+    """The classes that each back end predicts, sample by sample; None if the output is
+    a single value.
 
     name  of the output that tells the class
     """

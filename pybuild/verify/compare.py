@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Tally:
-    """What one back end has shown so far.
+    """The results of one back end so far.
 
     mismatches  elements further from the reference than the limits
     unequal     integer elements that differ at all, of `elements` compared
@@ -109,7 +109,7 @@ class Judge:
     def _held(
         self, name: str, have: Array, want: Array, every: Values
     ) -> tuple[str, Array, Array]:
-        """What both hold of an output that a reference gives as long as it holds."""
+        """Both values of an output, cut to the part that the reference gives."""
         bound = self.graph.bounded.get(name)
         if bound is None or have.shape == want.shape:
             return name, have, want
@@ -142,7 +142,7 @@ class Judge:
 
 
 def distance(have: Array, want: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Of each element; what is not a number in only one of them is infinitely far."""
+    """The distance of each element; if only one of the two is NaN, it is infinite."""
     a, b = have.astype(np.float64), want.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(invalid="ignore"):
@@ -151,9 +151,8 @@ def distance(have: Array, want: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def ranges(graph: Graph, values: Iterable[Values]) -> dict[str, float]:
-    """Of what is finite in every float tensor over all value sets; never 0. What is a
-    share of a whole by its meaning has at least its own range, however little of it
-    was seen.
+    """The range of the finite values in every float tensor over all value sets; never
+    0. A tensor that is a share of a whole by its meaning has at least its own range.
     """
     lows: dict[str, float] = {}
     highs: dict[str, float] = {}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What each back end showed beside the standard.
+    """The results of each back end beside the standard.
 
     ok    all are equal to it
     note  what ONNX Runtime does otherwise, for the user
@@ -56,8 +56,8 @@ def by_standard(
     inputs: Sequence[Mapping[str, Array]],
     ours: Mapping[str, Sequence[Values]],
 ) -> Judgement | None:
-    """Of each sample what ONNX Runtime gave, its inputs, what the back ends gave; None
-    where the standard's interpreter cannot run the file.
+    """For each sample: the outputs of ONNX Runtime, its inputs, and the outputs of the
+    back ends; None if the standard's interpreter cannot run the file.
     """
     names = list(theirs[0])
     try:
@@ -81,7 +81,7 @@ def by_standard(
 
 
 def _why(path: Path) -> str:
-    """What ONNX Runtime says of how it runs the file; nothing is judged by it."""
+    """ONNX Runtime's explanation of how it runs the file; nothing is judged by it."""
     if not possible():
         return unfused(path)
     place = {"unfused": str(path.resolve())}
@@ -97,8 +97,8 @@ def by_roundings(
     inputs: Sequence[Mapping[str, Array]],
     ours: Mapping[str, Sequence[Values]],
 ) -> Roundings | None:
-    """Whether all that these back ends gave otherwise than the standard is rounding of
-    float32, layer by layer; None if it is not, or nobody can say.
+    """The roundings, if all differences from the standard are rounding of float32,
+    layer by layer; None if not, or if it cannot be decided.
     """
     graph, total = library.plan.graph, Roundings()
     for name, outputs in ours.items():
@@ -147,7 +147,8 @@ def limits_of(known: Reference) -> Limits:
 
 
 def values_of(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
-    """What the reference gave of `names`, where its type and shape are ours.
+    """The reference's values of `names`, if type and shape are ours. For a tensor that
+    lost channels: of those that remain.
 
     Of a tensor that lost channels: of those that it still has.
     """

@@ -1,4 +1,4 @@
-"""What each layer of a run gave: its range, and where it leaves a reference.
+"""The results of each layer of a run: its range, and where it leaves a reference.
 
 Values are taken from the plan that ships, row by row as they are written.
 """
@@ -123,10 +123,15 @@ def debug(
 
 
 def _inputs(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]:
-    """Errors  BuildError with every input that is missing, unknown or does not fit"""
+    """The checked inputs of the model.
+
+    Errors  BuildError with every input that is missing, unknown or does not fit
+    """
     found = [
         Problem(
-            "--data", f"'{name}' is no input of the model", fitting(name, graph.inputs)
+            "--data",
+            f"'{name}' is not an input of the model",
+            fitting(name, graph.inputs),
         )
         for name in given
         if name not in graph.inputs

@@ -41,8 +41,9 @@ def channels_last(graph: Graph) -> frozenset[str]:
 
 
 def flattened(graph: Graph, last: frozenset[str]) -> frozenset[str]:
-    """What a reshape made of channels-last values, in an order that the file has not;
-    the weights of the dense layer that reads them are in that order too.
+    """The tensors that a reshape made of channels-last values, in an order that the
+    file does not have; the weights of the dense layer that reads them are in that order
+    too.
     """
     found: set[str] = set()
     for node in graph.nodes:

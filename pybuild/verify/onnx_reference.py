@@ -142,8 +142,8 @@ _OWN = (
 
 
 def unfused(path: Path) -> str:
-    """What ONNX Runtime does otherwise than the standard: "because it left CONV (2),
-    ADD unfused, in float32"; "" if it does not say.
+    """The reason of ONNX Runtime's difference from the standard: "because it left CONV
+    (2), ADD unfused, in float32"; "" if it does not say.
     """
     import onnx
     import onnxruntime as ort

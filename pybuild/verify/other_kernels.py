@@ -18,7 +18,8 @@ def beside(
     path: Path, graph: Graph, inputs: Sequence[Mapping[str, Array]],
     want: Sequence[Values],
 ) -> str:  # fmt: skip
-    """Of the outputs of all samples."""
+    """A comparison of the outputs of all samples with those of LiteRT's other
+    kernels."""
     try:
         run = other_kernels(path, graph).run
         theirs = [run(given) for given in inputs]

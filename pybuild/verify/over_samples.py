@@ -41,7 +41,7 @@ Values = Mapping[str, Array]
 
 @dataclass
 class _Seen:
-    """Of one tensor, over the samples so far."""
+    """The values of one tensor, over the samples so far."""
 
     low: float = math.inf
     high: float = -math.inf

@@ -31,7 +31,7 @@ def given_samples(library: Library, data: Any, labels: Labels | None) -> Samples
     """
     if data is None:
         if labels is not None:
-            raise UsageError("labels", "are of data, and none is given")
+            raise UsageError("labels", "need data, but none is given")
         return None
     graph = library.plan.graph
     graph = library.of_window() if graph.windows else graph

@@ -125,7 +125,7 @@ def loaded_here(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
 
 
 def other_kernels(path: Path, graph: Graph) -> Reference:
-    """LiteRT's kernels that are no reference kernels.
+    """LiteRT's kernels that are not reference kernels.
 
     Errors  BuildError; ReferenceCrashed
     """
@@ -183,7 +183,7 @@ def _missing(path: Path, rounding: str) -> str:
 
 
 def reads(kind: str, path: Path) -> bool:
-    """Whether an interpreter knows the format of a file."""
+    """True if an interpreter knows the format of a file."""
     try:
         return format_of(path.read_bytes(), path.name) == _FORMATS[kind]
     except (BuildError, OSError):
@@ -220,7 +220,9 @@ def _rounded(graph: Graph, rounding: str) -> Graph:
 
 @contextmanager
 def _told(path: Path, who: str, hint: str = "--ref numpy") -> Iterator[None]:
-    """Errors  BuildError for whatever an interpreter raises: they have classes of
+    """Turns the errors of an interpreter into BuildErrors.
+
+    Errors  BuildError for whatever an interpreter raises: they have classes of
     their own
     """
     try:
@@ -359,7 +361,7 @@ def timed_here(path: Path, graph: Graph) -> tuple[str, Run]:
 
 
 def _free_inputs(net: Any, graph: Graph) -> list[Any]:
-    """Those of LiteRT's interpreter that are inputs of the graph, too."""
+    """The inputs of LiteRT's interpreter that are also inputs of the graph."""
     return [d for d in net.get_input_details() if d["name"] not in graph.fixed]
 
 

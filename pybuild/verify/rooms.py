@@ -34,8 +34,9 @@ def by_rooms(
     wanted: Sequence[Values],
     ours: Mapping[str, Sequence[Values]],
 ) -> tuple[dict[str, Tally], str] | None:
-    """What each back end showed, and a note, if all that was too far is explained by
-    roundings between layers; None: it is not, or the model is not of floats alone.
+    """The results of each back end, and a note, if all excessive differences are
+    explained by roundings between layers; None if not, or if the model is not of floats
+    alone.
     """
     graph = judge.graph
     if graph.windows or graph.bounded or not _is_float(graph):

@@ -1,4 +1,4 @@
-"""Whether a build differs from the standard by roundings of float32 alone.
+"""Decides whether a build differs from the standard by roundings of float32 alone.
 
 Each layer is computed in float64 from what the build's own layers gave it. So no
 difference is carried on, and each that is left must be within what float32 resolves.
@@ -40,7 +40,7 @@ _VALUES = {"Resize": 1, "Upsample": 1, "Pad": 1, "Clip": 1, "Slice": 1, "Tile": 
 
 @dataclass(frozen=True)
 class Roundings:
-    """What is left of the differences, layer by layer.
+    """The rest of the differences, layer by layer.
 
     ties      integers one step off whose real value lies at the middle of two
     furthest  the greatest distance from that middle, in steps
@@ -219,7 +219,8 @@ class _Walk:
     def _integers(
         self, node: Any, ours: Array, worlds: Sequence[dict[str, Any]]
     ) -> Roundings:
-        """Of a QuantizeLinear: how far the real value is from where it would turn."""
+        """The differences of a QuantizeLinear: how far the real value is from the
+        middle of two integers."""
         name = node.output[0]
         want = worlds[0][name]
         off = ours != want
@@ -248,7 +249,8 @@ def _spread(true: Reals, moved: Sequence[Reals], most: Any = 0.0) -> Reals:
 
 
 def _real(world: Mapping[str, Any], node: Any, axis: int, whole: Array) -> Reals:
-    """What QuantizeLinear rounds, within the type, in steps of the integer."""
+    """The real numbers that QuantizeLinear rounds, within the type, in steps of the
+    integer."""
     x, scale, *zero = [world[name] for name in node.input if name]
     row = [1] * x.ndim
     if scale.size > 1:

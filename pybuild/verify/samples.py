@@ -90,7 +90,7 @@ def _range(graph: Graph, tensor: Tensor) -> tuple[float, float]:
 
 
 def is_wide(graph: Graph, tensor: Tensor) -> bool:
-    """Whether an input may be any float: it counts no rows and is not quantised at
+    """True if an input may be any float: it counts no rows and is not quantised at
     once.
     """
     return tensor.dtype.is_float and _range(graph, tensor) == (-1.0, 1.0)
@@ -144,7 +144,7 @@ def _stripes(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
 
 
 def _blobs(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
-    """Three bright block_offsets on black."""
+    """Three bright blobs on black."""
     grids = np.meshgrid(*(np.linspace(0, 1, s) for s in shape), indexing="ij")
     total = np.zeros(shape)
     for _ in range(3):

@@ -29,7 +29,8 @@ _MICROSOFT = "com.microsoft"
 
 
 def standard(path: Path, wanted: Sequence[str]) -> Run:
-    """What gives the tensors `wanted` of the file, which are there by these names.
+    """A function that computes the tensors `wanted` of the file, which are there by
+    these names.
 
     Errors  BuildError where onnx's interpreter has not one of the operators
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def newest(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Of values of the whole window, the rows that the last run gives."""
+    """The rows that the last run gives, taken from values of the whole window."""
     found = dict(values)
     for name, window in graph.windows.items():
         if name in found:

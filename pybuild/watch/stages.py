@@ -1,5 +1,5 @@
-"""What each stage of a build made: the graph after each pass, the kernels that a layer
-could have, the plan, and a kernel's loops, C, LLVM IR and assembly.
+"""The results of each stage of a build: the graph after each pass, the kernels that a
+layer could have, the plan, and a kernel's loops, C, LLVM IR and assembly.
 
 Reads what there is; makes nothing that a build would not make.
 """
@@ -95,7 +95,7 @@ def _lines(graph: Graph) -> list[tuple[str, frozenset[str]]]:
 
 
 def _passes(library: Library, layer: str | None) -> Iterator[str]:
-    """What each pass changed, as a diff; of one layer, only lines that name it."""
+    """The changes of each pass, as a diff; for one layer, only lines that name it."""
     graphs = library.model.after_each_pass(library.options)
     before = _lines(graphs[0][1])
     head, first = graphs[0]
@@ -256,7 +256,7 @@ def _assembly(library: Library, layer: str | None, ran: Ran) -> Iterator[str]:
     """By LLVM, for the core of the build; instructions of each block and in all, and
     before each line how often it was executed."""
     if library.targets[0].name not in LLVM:
-        what = f"asm is of a core, and '{library.targets[0].name}' is none"
+        what = f"asm needs a core, which '{library.targets[0].name}' is not"
         raise BuildError("--stage", what, "--target cortex-m4")
     processor = processor_of(library.options.target)
     bodies = _functions(assembly(library.tables, processor, library.options.optimise))

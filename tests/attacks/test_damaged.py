@@ -104,7 +104,7 @@ def test_toml_is_limited_before_it_is_parsed(text: str, what: str) -> None:
         ("[NaN]", "has NaN"),
         ("9" * 5000, "thousands of digits"),
         ("[" + "9" * 40 + "]", "more than 64 bits"),
-        ("{]", "is no JSON"),
+        ("{]", "is not JSON"),
     ],
 )
 def test_json_is_limited_before_it_is_parsed(text: str, what: str) -> None:

@@ -137,7 +137,7 @@ def test_pages_have_the_elements_of_plain_names(tree: tuple[Library, Path]) -> N
 def test_a_drawing_is_xml(tree: tuple[Library, Path]) -> None:
     library = tree[0]
     points, chosen = library.ram_curve(), library.ram_point()
-    for name in NAMES[:-3]:  # what XML cannot have is no name of a file or board
+    for name in NAMES[:-3]:  # what XML cannot have is not a name of a file or board
         drawn = svg(Curve(name, points, chosen, 0, {name: 4096}))
         root = xml.dom.minidom.parseString(drawn).documentElement
         assert root is not None and root.tagName == "svg"

@@ -72,7 +72,7 @@ def test_a_report_names_no_path(
     ("change", "said"),
     [
         (lambda f: f["provenance"].update(build=[]), "provenance.build is a list"),
-        (lambda f: f["provenance"]["build"].update(ram_limt=1), "is no option"),
+        (lambda f: f["provenance"]["build"].update(ram_limt=1), "is not an option"),
         (lambda f: f["provenance"]["build"].update(plan=5), "provenance.build.plan"),
         (lambda f: f["provenance"]["load"].update(front="/x"), "load.front"),
         (lambda f: f.update(name="../x"), "name is '../x'"),
@@ -110,7 +110,7 @@ def test_a_list_names_no_path(tree: Path, tmp_path: Path, capsys: Capture) -> No
     digest = pybuild.package.folder.digest_of(b"mine")
     listed.write_text(listed.read_text() + f"{digest}  ../../victim\n")
     assert main(["rebuild", "out", "--check"]) == 2
-    assert "is no line of such a list" in capsys.readouterr().err
+    assert "is not a line of such a list" in capsys.readouterr().err
     assert main(["build", "m.tflite", "-o", "out", "--name", "d", "--force"]) == 0
     assert victim.read_text() == "mine"
 

@@ -18,7 +18,7 @@ OPENING = f"""\
 Written by `python -m tests.boards.board_table`; do not edit. *simulated*: QEMU has this
 board, and with it the console. *core-simulated*: a simulator has its core; memories
 are as large as the chip's, and programs talk through semihosting. *facts only*:
-pybuild drives no simulator of its core. Clock: the highest; start-up leaves the one
+no simulator of its core is supported. Clock: the highest; start-up leaves the one
 after reset.
 
 | board | chip | cores | FPU | DSP | MHz | flash | RAM | further memories | |

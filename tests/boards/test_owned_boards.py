@@ -56,7 +56,7 @@ def test_how_each_is_simulated() -> None:
     assert [kinds.count(k) for k in ("simulated", "core-simulated", "facts only")] == [
         11, 19, 3,
     ]  # fmt: skip
-    with pytest.raises(BuildError, match="pybuild drives no simulator of its esp32"):
+    with pytest.raises(BuildError, match="no simulator is supported for its esp32"):
         open_device("esp32-devkitc")
     with pytest.raises(BuildError) as told:
         connect("unicorn:pico")
@@ -173,7 +173,7 @@ def test_facts_for_scripts() -> None:
     (facts,) = board_facts("esp32-devkitc")
     assert facts["simulation"] == "facts only"
     assert (facts["cores"], facts["fpu"], facts["hz"]) == (2, "single", 240_000_000)
-    assert "a simulator: pybuild drives none of this core" in facts["missing"]
+    assert "a simulator: none is supported for this core" in facts["missing"]
 
 
 def test_functions_of_the_run_time_of_xtensa(tmp_path: Path) -> None:

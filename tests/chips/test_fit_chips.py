@@ -208,5 +208,5 @@ def test_latency(
         0,
         None,
     )
-    with pytest.raises(BuildError, match="'soon' is no time"):
+    with pytest.raises(BuildError, match="'soon' is not a time"):
         fit(DIGITS, latency="soon")

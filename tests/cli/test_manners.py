@@ -178,7 +178,7 @@ def test_boards_in_a_pipe_are_one_line_each() -> None:
 def test_a_drawing_is_svg(tmp_path: Path, capsys: Capture) -> None:
     png = tmp_path / "r.png"
     assert main(["inspect", INT8, "--ram-curve", str(png)]) == 64
-    want = f"--ram-curve: '{png}' is no .svg file. Hint: FILE.svg\n"
+    want = f"--ram-curve: '{png}' is not a .svg file. Hint: FILE.svg\n"
     assert capsys.readouterr().err == want
     assert not png.exists()
 

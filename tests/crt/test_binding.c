@@ -178,7 +178,7 @@ static void test_strides(void)
     EXPECT(crt_array_check(&array, &tensor) == CRT_OK);
 }
 
-/* 2^31 elements and more: the strides of such an array are no overflow. */
+/* 2^31 elements and more: the strides of such an array are not an overflow. */
 static void test_large_strides(void)
 {
     static const int32_t dims[3] = {3, 1 << 30, 1};

@@ -156,7 +156,7 @@ static void test_flipped_counters(void)
         EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
     }
     EXPECT(refused > 32u);
-    /* all is said to be done: that is no step before the first */
+    /* all is said to be done: that is not a step before the first */
     EXPECT(push(&g, 0, 1) == CRT_OK);
     memset(arena + OF_COUNT, 1, 4); /* 257 in either order of bytes */
     EXPECT(crt_graph_rows_wanted(&g, 0) == 0);

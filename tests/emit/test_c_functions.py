@@ -230,6 +230,6 @@ def test_names_that_no_build_file_can_hold(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(TEXT)
     assert said(lambda: pybuild.function("f", symbol="f", source=path)) == [
-        f"function 'f': '{name}' is no name of a C file. Hint: letters, digits and _ . "
-        "- are allowed, and it must end in .c"
+        f"function 'f': '{name}' is not a name of a C file. Hint: letters, digits and "
+        "_ . - are allowed, and it must end in .c"
     ]

@@ -162,8 +162,8 @@ def test_a_word_of_someone_else_is_refused(
     out = tmp_path / "out"
     assert main(["build", str(DIGITS), "-o", str(out), "--name", name]) == 64
     assert capsys.readouterr().err == (
-        f"--name: '{name}' is a word of C, its library, a compiler or a build system. "
-        f"Hint: for example '{name}_net'\n"
+        f"--name: '{name}' is reserved by C, its library, a compiler or a build "
+        f"system. Hint: for example '{name}_net'\n"
     )
     assert not out.exists()
 

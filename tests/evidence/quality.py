@@ -19,9 +19,11 @@ TABLES = {
     "tests": ("testing.md", "| what is compared or broken |"),
     "model_checked": ("bounds.md", "| harness |"),
     "flipped_bits": ("security.md", "| bits flip in |"),
-    "resets": ("security.md", "| what a reset breaks off |"),
+    "resets": ("security.md", "| what a reset interrupts |"),
 }
-_MCDC = re.compile(r"Each of the (\d+) conditions .* \(MC/DC 100 %,\s+by clang (\d+)\)")
+_MCDC = re.compile(
+    r"Each of the (\d+) conditions[^.]*\(MC/DC\s+100\s+%,\s+by\s+clang\s+(\d+)\)"
+)
 
 
 def quality() -> dict[str, object]:

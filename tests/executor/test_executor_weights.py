@@ -306,7 +306,7 @@ def test_other_files_are_no_libraries(library: Library, tmp_path: Path) -> None:
 def test_a_library_of_another_graph_is_refused(library: Library) -> None:
     with pytest.raises(BuildError, match="was built of another graph"):
         graph_executor.create(json.dumps(simple()), library, DEV)
-    with pytest.raises(BuildError, match="is no graph JSON"):
+    with pytest.raises(BuildError, match="is not a graph JSON"):
         graph_executor.create("{}", library, DEV)
     with pytest.raises(TypeError):
         graph_executor.create(b"{}", library, DEV)

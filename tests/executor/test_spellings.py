@@ -341,7 +341,7 @@ def test_the_device_of_a_measurement_is_looked_at() -> None:
 
 def test_no_graph_is_an_error_that_says_so() -> None:
     for text in ("", " ", "graph.json"):
-        with pytest.raises(BuildError, match=r"graph JSON: .*is no graph JSON"):
+        with pytest.raises(BuildError, match=r"graph JSON: .*is not a graph JSON"):
             graph_executor.create(text, ADD, DEV)
 
 

@@ -74,7 +74,7 @@ def test_an_array_is_the_same_as_its_own_memory_alone() -> None:
 def test_an_index_is_of_a_name() -> None:
     made = tvm.build(str(DIGITS), "llvm")["default"](tvm.cpu(0))
     assert made.get_input_index("image") == 0
-    with pytest.raises(TypeError, match="0 is no name of an input"):
+    with pytest.raises(TypeError, match="0 is not a name of an input"):
         made.get_input_index(0)
 
 

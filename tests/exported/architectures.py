@@ -1,7 +1,7 @@
 """Some 70 architectures of torchvision, timm and transformers as their libraries write
 them, with seeded weights, few channels and small inputs, as torch.export saves them:
 python tests/exported/architectures.py FOLDER [NAME...]. Needs torch, torchao and these
-three. The files are no part of the repository: see tests/models/eager.py.
+three. The files are not part of the repository: see tests/models/eager.py.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _vgg() -> nn.Module:
 
 
 def _detection(kind: str) -> Callable[[], nn.Module]:
-    """The backbone and the heads; what suppresses boxes is no part of the net."""
+    """The backbone and the heads; what suppresses boxes is not part of the net."""
 
     class Heads(nn.Module):
         def __init__(self, net: nn.Module) -> None:

@@ -186,7 +186,7 @@ def test_features_are_those_of_training_whatever_rounds_in_the_net() -> None:
 @pytest.mark.parametrize(
     ("net", "options", "what"),
     [
-        (dense_net((1, 33)), {}, r"\[1, 33\] is no whole rows of 10 bands"),
+        (dense_net((1, 33)), {}, r"\[1, 33\] does not split into rows of 10 bands"),
         (dense_net((1, 8, BANDS)), {"every": 9}, "every is 9 rows, not from 1 to 8"),
         (dense_net((1, 8, BANDS), scale=1 / 255, zero=-128), {},
          "is for numbers from 0 to 1, features are from 0 to 17"),

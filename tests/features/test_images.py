@@ -278,7 +278,9 @@ def test_what_does_not_fit_a_net_is_told() -> None:
     camera = images("rgb565", WIDTH, HEIGHT, (16, 12))
     with pytest.raises(BuildError, match=r"\[1, 16, 16, 3\], pictures are \[1, 16, 12"):
         pybuild.chain(camera, net(0))
-    with pytest.raises(BuildError, match="every and stream are of samples"):
+    with pytest.raises(
+        BuildError, match="every and stream apply only to models fed with samples"
+    ):
         pybuild.chain(images("rgb565", WIDTH, HEIGHT, **CAMERA), net(0), every=2)
     normal = images("rgb565", WIDTH, HEIGHT, mean=MEAN, std=STD, **CAMERA)
     with pytest.raises(BuildError, match=r"images\(..., ones=True\)"):

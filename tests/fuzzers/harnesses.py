@@ -248,7 +248,7 @@ def _read_entry(data: bytes) -> None:
 
     folder = _tree_with(f"{BUILDS}/k.json", data)
     if Store(folder).entry("k") is None:
-        raise BuildError("k", "is no build")
+        raise BuildError("k", "is not a build")
 
 
 def _entry_seeds() -> list[bytes]:

@@ -38,7 +38,7 @@ def test_every_mutation_by_hand_finds_one_node() -> None:
 
 
 def test_lists_stay_short() -> None:
-    """What an operator draws is no entry: 2,500 lines in all."""
+    """What an operator draws is not an entry: 2,500 lines in all."""
     lines = [p.read_text().count("\n") for p in handmade.FOLDER.iterdir() if p.suffix]
     assert sum(lines) <= 2500
 

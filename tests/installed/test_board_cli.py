@@ -145,7 +145,7 @@ def test_a_core_that_the_board_does_not_run() -> None:
         "--target: microbit has a cortex-m0, which runs no cortex-m4 code. "
         "Hint: one of cortex-m0"
     )
-    with pytest.raises(BuildError, match="'z80' is no core"):
+    with pytest.raises(BuildError, match="'z80' is not a core"):
         core_named("z80")
 
 

@@ -108,7 +108,7 @@ def test_verify_says_what_is_damaged(
 
 def test_what_is_refused(blob: Path, tmp_path: Path, capsys: Capture) -> None:
     code, _, err = crt(capsys, "pack", blob, "-o", tmp_path / "net.params2")
-    assert code == 64 and "net.params2: is no name of an image (.crtp)" in err
+    assert code == 64 and "net.params2: is not a name of an image (.crtp)" in err
     code, _, err = crt(capsys, "convert", blob, "-o", tmp_path / "net.bin")
     assert code == 64 and "net.bin: is not a name of a parameter file" in err
     code, _, err = crt(capsys, "pack", blob, "-o", tmp_path / "n.crtp", "--align", "3")

@@ -81,9 +81,12 @@ def test_faults_in_a_graph_name_their_line(line: str, said: str) -> None:
     ("line", "said"),
     [
         ("y = 1", "line 2: 'y' is not known"),
-        ("y: i9 = 1", "line 2: 'i9' is no type"),
+        ("y: i9 = 1", "line 2: 'i9' is not a type"),
         ("y: i32 = sin(n)", "line 2: 'sin' is not known"),
-        ("while n: pass", "line 2: 'while n:\\n    pass' is no statement of a kernel"),
+        (
+            "while n: pass",
+            "line 2: 'while n:\\n    pass' is not a statement of a kernel",
+        ),
         ("y: i32 = n +", "line 2: invalid syntax"),
         ("y: i8 = n", "kernel k: "),
     ],

@@ -1,7 +1,7 @@
 """Pools, norms, reductions and softmax as functions of float64, rows of every
 magnitude, and how near a result must be.
 
-    GlobalAveragePool of float16 values of 300: their sum is no float16, their mean is
+    GlobalAveragePool of float16 values of 300: their sum overflows, their mean not
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Row:
 
 
 def rows(kind: str) -> Array:
-    """Of each magnitude two rows; some with what is no usual number."""
+    """Of each magnitude two rows; some with what is not a usual number."""
     rng = np.random.default_rng(5)
     few = (0.0, 1e-30, 1e-6, 0.01, 1.0, 12.0, 88.0, 300.0, 2e3, 6e4, 1e9, 3e18, 1e30,
            1e37)  # fmt: skip

@@ -66,7 +66,7 @@ def test_no_number_is_where_onnx_runtime_has_none() -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-# operators of ONNX that are no function of one float, or that only move it
+# operators of ONNX that are not a function of one float, or that only move it
 OTHERS = frozenset((
     "Add", "And", "ArgMax", "ArgMin", "BitCast", "BitShift", "BitwiseAnd",
     "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Col2Im",

@@ -1,4 +1,4 @@
-"""What is no number or has no end, through .pt2 and graph JSON: near float64 as in
+"""What is not a number or has no end, through .pt2 and graph JSON: near float64 as in
 test_functions.py, on numbers of that grid and all that are not finite, by C and LLVM.
 """
 
@@ -126,7 +126,7 @@ def test_a_file_of_torch_export() -> None:
     assert len(seen) == 2  # its input begins at 0
 
 
-# operators of ATen on elements that are no function of one float, or that only move it
+# elementwise operators of ATen that are not a function of one float, or only move it
 OTHERS = frozenset((
     "__and__", "__or__", "__xor__", "_to_copy", "add", "addcdiv", "addcmul",
     "alias", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",

@@ -54,7 +54,7 @@ def test_no_number_is_where_litert_has_none() -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-# operators of .tflite that are no function of one float, or that only move it
+# operators of .tflite that are not a function of one float, or that only move it
 OTHERS = frozenset((
     "ADD", "ADD_N", "ARG_MAX", "ARG_MIN", "ASSIGN_VARIABLE", "BATCH_MATMUL",
     "BATCH_TO_SPACE_ND", "BROADCAST_ARGS", "BROADCAST_TO", "CALL_ONCE", "CAST",

@@ -209,7 +209,7 @@ def test_numpy_llvm_and_c_agree(one: One, in_c: Path) -> None:
 
 
 def _equal(a: Array, b: Array) -> bool:
-    """But for the bits of what is no number."""
+    """But for the bits of what is not a number."""
     a, b = widened(a), widened(b)
     return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 

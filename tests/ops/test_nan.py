@@ -1,5 +1,5 @@
-"""What is no number: every operator does what ops/base/nan.py says; numpy, LLVM and C
-(gcc, strict warnings, traps on undefined behaviour) do the same.
+"""NaN: every operator does what ops/base/nan.py says; numpy, LLVM and C (gcc, strict
+warnings, traps on undefined behaviour) do the same.
 """
 
 from __future__ import annotations

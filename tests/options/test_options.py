@@ -227,7 +227,7 @@ def test_all_wrong_options_at_once(capsys: Capture) -> None:
         (["inspect", INT8, "--targt=x"],
          "there is no option --targt: did you mean '--target'?"),
         (["inspect", INT8, "--ram", "1K"], "there is no option --ram: did you mean"),
-        (["inspect", INT8, INT8], f"'{INT8}' is too much"),
+        (["inspect", INT8, INT8], f"unexpected argument '{INT8}'"),
         (["params", "lst"], "there is no action 'lst': did you mean 'list'? one of"),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ def test_the_reason_is_said(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(BuildError) as error:
         from_python(tmp_path)
-    what = f"{tmp_path}: holds other files than an earlier build of 'k'"
+    what = f"{tmp_path}: contains files that are not from a build of 'k'"
     assert str(error.value) == f"{what}. Hint: another folder, or --force"
 
 
@@ -107,7 +107,7 @@ def test_what_a_build_left_is_removed_unless_it_was_changed(tmp_path: Path) -> N
     (out / "mine.c").write_text("mine")
     with pytest.warns(BuildWarning) as said:
         write_tree(out, {"report.json": '{"name": "k"}'}, "k")
-    what = "is of an earlier build and was changed since; it stays"
+    what = "was written by an earlier build and changed since; it stays"
     assert [str(one.message) for one in said] == [f"{out / 'b.c'}: {what}"]
     kept = held(out).keys() - {"report.json", LIST}
     assert kept == {"b.c", "mine.c"}
@@ -117,7 +117,9 @@ def test_a_file_of_the_user_where_a_later_build_has_one(tmp_path: Path) -> None:
     out = tmp_path / "out"
     from_python(out)
     (out / "k_params.c").write_text("mine")
-    with pytest.raises(BuildError, match=r"k_params\.c: is there and not of an earl"):
+    with pytest.raises(
+        BuildError, match=r"k_params\.c: exists and is not from a build"
+    ):
         MODEL.build(out, name="k", params="replaceable")
     assert (out / "k_params.c").read_text() == "mine"
     assert "params" not in (out / "k.h").read_text()

@@ -153,5 +153,5 @@ def test_a_curve_is_no_picture_of_another_format(
 ) -> None:
     file = tmp_path / "curve.png"
     assert main(["inspect", DIGITS, "--ram-curve", str(file)]) == 64
-    assert "is no .svg file. Hint: FILE.svg" in capsys.readouterr().err
+    assert "is not a .svg file. Hint: FILE.svg" in capsys.readouterr().err
     assert not file.exists()

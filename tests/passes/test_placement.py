@@ -95,7 +95,7 @@ def test_every_fault_of_the_rules_is_found() -> None:
         on_devices(graph, TABLE, {"no": 1, "stem": 2, "dense": "cost", "*": "magic"})
     assert [str(p).partition(". Hint")[0] for p in caught.value.problems] == [
         "--place: there is no layer or operator 'no'",
-        "--place: 'stem' is to be on device 2",
+        "--place: 'stem' is placed on device 2",
         "--place: 'dense' cannot be placed by 'cost'",
         "--place: '*' cannot be placed by 'magic'",
     ]

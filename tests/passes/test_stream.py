@@ -246,10 +246,10 @@ def test_what_makes_no_sense_is_refused() -> None:
     for given_, what in (
         ("7", "there is no axis 7 of 'x'"),
         ("1:41", "41 frames are more than the window of 'x', 40"),
-        ("1:-2", "-2 frames are none"),
+        ("1:-2", "-2 frames are too few"),
         ("1:3", "frames that strides leave as no whole rows"),
         ("y=1", "there is no 'y'"),
-        ("time", "'time' is no axis"),
+        ("time", "'time' is not an axis"),
     ):
         with pytest.raises(BuildError, match=what):
             residual().build(stream=[given_])

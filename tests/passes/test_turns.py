@@ -179,10 +179,10 @@ def test_a_body_that_does_not_fit_is_refused() -> None:
     (node,) = (n for n in graph.nodes if n.op == "repeat")
     wrong = (
         ({"turns": STEPS + 1}, "its turns cannot read"),
-        ({"body": "graph turn"}, "its body is no graph"),
+        ({"body": "graph turn"}, "its body is not a graph"),
         ({"reads": node.attrs["reads"][1:]}, "its body has other inputs or outputs"),
         ({"makes": ((1, 1),)}, "its turns cannot make"),
-        ({"body": node.attrs["body"].replace("tanh", "repeat")}, "is no operator"),
+        ({"body": node.attrs["body"].replace("tanh", "repeat")}, "is not an operator"),
     )
     for attrs, said in wrong:
         bad = replace(graph, nodes=(node.with_attrs(**attrs),))

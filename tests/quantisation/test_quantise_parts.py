@@ -268,7 +268,7 @@ def test_samples_of_integers() -> None:
         data[1, 0, 1] = wrong
         with pytest.raises(pybuild.BuildError) as error:
             read_samples(graph, {"ids": data}, "data")
-        what = "data: 'ids' holds 1 values that int8 has not"
+        what = "data: 'ids' holds 1 values that are outside the int8 range"
         assert str(error.value) == f"{what}. Hint: the first is in sample 1"
 
 

@@ -12,7 +12,7 @@ from tests.resets.scenes import ANEW, BEFORE, KINDS, NEW, REFUSED, SCENES
 from tests.toolchains import ROOT
 
 PAGE = ROOT / "docs" / "security.md"
-TABLE = "| what a reset breaks off |"
+TABLE = "| what a reset interrupts |"
 
 
 def row(name: str, writes: int, found: Mapping[str, int]) -> str:

@@ -348,7 +348,7 @@ def test_a_key_is_read_from_a_file(
 def test_what_is_no_key_is_not_printed(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.key"
     path.write_bytes(text)
-    with pytest.raises(UsageError, match="is no key of 64 hexadecimal") as raised:
+    with pytest.raises(UsageError, match="is not a key of 64 hexadecimal") as raised:
         key_in(path)
     assert not text or text.decode(errors="replace") not in str(raised.value)
     with pytest.raises(UsageError, match=r"none\.key: cannot be read \(No such"):
@@ -361,7 +361,7 @@ def test_the_options_of_connect_check_and_bench(
     with pytest.raises(BuildError, match=r"^--key-file: is for a board at the end"):
         rpc.connect("qemu:mps2-an386", key_file=key_file)
     assert main(["check", str(DIGITS), "--key-file", str(key_file)]) == 64
-    assert "--key-file: has no meaning with --on host" in capsys.readouterr().err
+    assert "--key-file: cannot be combined with --on host" in capsys.readouterr().err
     where = listening(Host(library(), key=SECRET))
     told = ["--input", "keep", "--port", where, "--json"]
     for verb, count in (("check", "--samples"), ("bench", "--runs")):

@@ -166,7 +166,7 @@ def test_bench_at_a_port(capsys: pytest.CaptureFixture[str]) -> None:
     assert "us, of 3 runs" in capsys.readouterr().out
     assert main([*words, "--on", "mps2-an386"]) == 64
     assert main([*words, "--against", "litert"]) == 64
-    assert "--against: has no meaning with --port" in capsys.readouterr().err
+    assert "--against: cannot be combined with --port" in capsys.readouterr().err
 
 
 def test_a_board_that_ends_is_an_error() -> None:
@@ -267,11 +267,11 @@ def test_tcp() -> None:
 
 FORMS = "Hint: give qemu:BOARD, unicorn:BOARD, serial:PORT,BAUD or tcp:HOST:PORT"
 WRONG = {
-    "mps2-an386": f"mps2-an386: is no place of a board. {FORMS}",
-    "usb:x": f"usb:x: is no place of a board. {FORMS}",
-    "serial:": f"serial:: is no place of a board. {FORMS}",
-    "serial:COM1,fast": f"serial:COM1,fast: 'fast' is no number. {FORMS}",
-    "tcp:here": f"tcp:here: '' is no number. {FORMS}",
+    "mps2-an386": f"mps2-an386: is not a place of a board. {FORMS}",
+    "usb:x": f"usb:x: is not a place of a board. {FORMS}",
+    "serial:": f"serial:: is not a place of a board. {FORMS}",
+    "serial:COM1,fast": f"serial:COM1,fast: 'fast' is not a number. {FORMS}",
+    "tcp:here": f"tcp:here: '' is not a number. {FORMS}",
 }
 
 

@@ -16,7 +16,7 @@ from pybuild.select.build_seconds import in_words, nominal_seconds
 from tests.bench.large_graphs import many_nodes
 
 ROOT = Path(__file__).resolve().parents[2]
-# a convolution's own scale and zero points are no layers of a build
+# a convolution's own scale and zero points are not layers of a build
 DIFFER = re.compile(r"\| ([\d,]+) \| ([\d,]+) \| (generic|cortex-m4) \| ([\d.]+) \|")
 NODES = re.compile(r"\| ([\d,]+) nodes \| ([\d,]+) \| build \| ([\d.]+) \|")
 DENSE = re.compile(r"\| (\d+) dense layers \| ([\d,]+) \| build \| ([\d.]+) \|")

@@ -200,7 +200,7 @@ def test_all_that_is_wrong_is_told_at_once(
         "crt.toml:7: int16: is for quantise, and 'gone' has none",
         "crt.toml:10: quantise: none.npz cannot be read (no such file or directory)",
         "crt.toml:11: labels: x.npy cannot be read (no such file or directory)",
-        "crt.toml:11: labels: is of data",
+        "crt.toml:11: labels: needs data",
         "crt.toml:14: on: there is no board 'no-board'",
     ]
     assert not Path("build").exists()

@@ -81,6 +81,6 @@ def test_a_version_is_three_numbers(tmp_path: Path) -> None:
     run(["git", "clone", "-q", "--depth", "1", f"file://{ROOT}", clone])
     command = [sys.executable, ".ci/release.py", "next"]
     done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
-    assert done.returncode == 1 and "'next' is no version" in done.stderr
+    assert done.returncode == 1 and "'next' is not a version" in done.stderr
     said = (clone / "pybuild" / "VERSION").read_text(encoding="utf-8")
     assert said.strip() == pybuild.__version__

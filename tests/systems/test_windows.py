@@ -1,6 +1,6 @@
 """Windows by Wine: crt.dll of the wheel and a generated tree run there.
 
-Wine is no Windows, and Debian has no Python for it: what Python does with the library
+Wine is not Windows, and Debian has no Python for it: what Python does with the library
 (ctypes, cffi, llvmlite) is not run here.
 """
 

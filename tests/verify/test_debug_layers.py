@@ -86,7 +86,7 @@ def test_a_given_input_is_used_and_must_fit(library: Library, tmp_path: Path) ->
     with pytest.raises(BuildError) as caught:
         layers.debug("x", library, {"audio": image()})
     assert [str(p) for p in caught.value.problems] == [
-        "--data: 'audio' is no input of the model. Hint: one of image",
+        "--data: 'audio' is not an input of the model. Hint: one of image",
         "--data: has no array 'image'",
     ]
     with pytest.raises(

@@ -129,7 +129,7 @@ def test_on_the_command_line(
     assert '"samples":{"count":200' in (tree / "report.html").read_text("utf-8")
     capsys.readouterr()
     for wrong, text in (
-        (["report", str(INT8), "--labels", "x.npy"], "--labels: is of --data"),
+        (["report", str(INT8), "--labels", "x.npy"], "--labels: needs --data"),
         (["build", *words, "-o", "x"], "--data: is drawn on a page"),
         (["report", *words, "--stream", "1"], "--data: "),
     ):

@@ -73,7 +73,7 @@ def test_labels_in_a_file_of_their_own(tmp_path: Path, capsys: Capture) -> None:
     found = said(capsys, *words)
     assert found["classes"] == {"count": 10, "changed": {"llvm": 0}}
     assert main(["check", str(INT8), "--labels", str(tmp_path / "y.csv")]) == 64
-    assert capsys.readouterr().err.splitlines() == ["--labels: is of --data"]
+    assert capsys.readouterr().err.splitlines() == ["--labels: needs --data"]
 
 
 def test_samples_that_do_not_fit(tmp_path: Path, capsys: Capture) -> None:
@@ -140,13 +140,14 @@ def test_at_the_end_of_a_line(own: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("option", [["--on", "microbit"], ["--per-layer"]])
 def test_a_port_alone(option: list[str], capsys: Capture) -> None:
     assert main(["check", str(INT8), "--port", "tcp:nowhere:1", *option]) == 64
-    said = f"--port: and {option[0]} do not go together"
+    said = f"--port: and {option[0]} cannot be combined"
     assert capsys.readouterr().err.splitlines() == [said]
 
 
 def test_a_port_that_is_none(capsys: Capture) -> None:
     assert main(["check", str(INT8), "--port", "/dev/ttyUSB0"]) == 64
-    assert "/dev/ttyUSB0: is no place of a board. Hint: give" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "/dev/ttyUSB0: is not a place of a board. Hint: give" in said
 
 
 # ---- from Python ----------------------------------------------------------------
@@ -178,7 +179,7 @@ def test_models_that_came_as_bytes_are_compared_with_numpy(
 
 
 def test_labels_without_data() -> None:
-    with pytest.raises(BuildError, match="labels: are of data, and none is given"):
+    with pytest.raises(BuildError, match="labels: need data, but none is given"):
         pybuild.check(INT8, labels=LABELS)
 
 

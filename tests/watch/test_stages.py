@@ -125,7 +125,7 @@ def test_each_line_says_how_often_it_is_executed(
     for stage in ("plan", None):
         stages = [] if stage is None else ["--stage", stage]
         assert main(["inspect", str(DIGITS), *board, *stages]) == 64
-        assert "--on: is of --stage asm here" in capsys.readouterr().err
+        assert "--on: applies to --stage asm only" in capsys.readouterr().err
 
 
 def test_the_plan_is_that_of_the_report(library: Library) -> None:
@@ -147,6 +147,6 @@ def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(DIGITS), "--stage", "asm"]) == 64
     said = capsys.readouterr().err
     assert said == (
-        "--stage: asm is of a core, and 'generic' is none. Hint: --target cortex-m4\n"
+        "--stage: asm needs a core, which 'generic' is not. Hint: --target cortex-m4\n"
     )
     assert main(["inspect", str(DIGITS), "--stage", "all"]) == 64

@@ -1,4 +1,4 @@
-/* crt/device.h: what a graph asks of an accelerator or another core.
+/* crt/device.h: the interface of an accelerator or another core for a graph.
  * Knows no graph; implemented by the user, see docs/devices.md. */
 #ifndef CRT_DEVICE_H
 #define CRT_DEVICE_H
@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* A kind of device; const, in flash. Each call may return before its work is
- * done, if work is done in the order of the calls; only `wait` must not.
+ * done, if work is done in the order of the calls; only `wait` must wait.
  *
  * Owner   `context` is the device's own; addresses on the device are never
  *         read or written by crt. Constants stay in flash: the device reads
@@ -40,7 +40,7 @@ struct crt_graph;
 /* How crt works with devices: models that have some refer to it, so that the
  * code is not in firmware without. Firmware has no use for it. */
 struct crt_accelerator {
-    /* CRT_ON_CPU: the CPU is to compute this step */
+    /* CRT_ON_CPU: the CPU must compute this step */
     int (*step)(struct crt_graph *g, uint32_t step, uint32_t device);
     int (*copy_in)(struct crt_graph *g, const struct crt_tensor *tensor,
                    const void *from);
@@ -54,7 +54,7 @@ struct crt_accelerator {
 
 extern const struct crt_accelerator crt_accelerator;
 
-/* Computes one step of a model: what a device does in its `launch`. No hook.
+/* Computes one step of a model, as a device does in its `launch`. No hook.
  *
  * Shapes  base as of the instance; pointers[model->pointer_count]
  * Thread  re-entrant for other memory

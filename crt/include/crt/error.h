@@ -46,7 +46,7 @@ extern "C" {
     X(CRT_ERR_PUSHED, -33, "the input takes no rows, or it was bound")         \
     X(CRT_ERR_STATE, -34, "state is damaged, of another build, or not kept")   \
     X(CRT_ERR_OVERLAP, -35, "bound memory is used by a model during runs")     \
-    X(CRT_ERR_TASK, -36, "the step is no kernel: only whole runs compute it")
+    X(CRT_ERR_TASK, -36, "the step is not a kernel: only whole runs compute it")
 
 /* Without a tag: they are ints, as what they are compared with.
  * MISRA 20.7: a name that is declared takes no brackets */

@@ -1,4 +1,4 @@
-/* crt/lockstep.h: what a model with stages in lock step refers to.
+/* crt/lockstep.h: runs stages in lock step, for models that have some.
  * Knows no operator. */
 #ifndef CRT_LOCKSTEP_H
 #define CRT_LOCKSTEP_H
@@ -19,9 +19,9 @@ extern "C" {
 int crt_lockstep(struct crt_graph *g, void **pointers,
                  const struct crt_stage *stage);
 
-/* Goes on from what the counters say has been computed, until all is, or until
- * a step without a kernel must have made a row: its number in the stage,
- * from 1.
+/* Continues from the bands that the counters say are computed, until all are,
+ * or until a row of a step without a kernel is needed: then returns the step's
+ * number in the stage, from 1.
  *
  * Errors  as crt_lockstep, negative */
 int crt_lockstep_on(struct crt_graph *g, void **pointers,

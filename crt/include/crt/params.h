@@ -1,5 +1,5 @@
 /* crt/params.h: a parameter image (docs/formats.md): weights in flash or in a
- * loaded file, checked once and then used where they lie.
+ * loaded file, checked once and then used in place.
  * Knows no model; allocates nothing. Unpacking is in crt/unpack.h. */
 #ifndef CRT_PARAMS_H
 #define CRT_PARAMS_H
@@ -27,7 +27,7 @@ extern "C" {
  * Owner   the caller; the image too, which must outlive it */
 struct crt_params {
     const uint8_t *image;    /* NULL: none */
-    const uint8_t *unpacked; /* what was packed; NULL: still is */
+    const uint8_t *unpacked; /* unpacked payloads; NULL: not unpacked yet */
     uint32_t count;          /* parameters in it */
     uint64_t plan;           /* hash of the plan of its layouts; 0: of none */
     uint64_t content;        /* equal for equal parameters, packed or not */
@@ -73,15 +73,15 @@ int crt_params_verify(struct crt_params *p, const void *image, size_t bytes);
  * Errors  CRT_ERR_NULL, CRT_ERR_NAME */
 int crt_params_find(const struct crt_params *p, const char *name);
 
-/* Where the parameters before `index` that are packed end, once unpacked.
+/* The end of the packed parameters before `index`, once they are unpacked.
  *
  * Units   bytes; each payload takes a multiple of CRT_UNPACK_ALIGN; UINT32_MAX
  *         if it is more than that */
 #define CRT_UNPACK_ALIGN 16u
 uint32_t crt_params_unpacked_at(const struct crt_params *p, uint32_t index);
 
-/* What parameter `index` is and where it lies; they are in the order of their
- * names, compared as unsigned bytes.
+/* The facts of parameter `index`; parameters are in the order of their names,
+ * compared as unsigned bytes.
  *
  * Errors  CRT_ERR_NULL, CRT_ERR_INDEX; param is then untouched */
 int crt_params_get(const struct crt_params *p, uint32_t index,

@@ -1,4 +1,4 @@
-/* crt/port.h: what crt asks of the platform.
+/* crt/port.h: the functions of the platform that crt uses.
  * Knows nothing of models. */
 #ifndef CRT_PORT_H
 #define CRT_PORT_H
@@ -70,8 +70,8 @@ static inline void crt_lower_flag(uint32_t *flag)
 
 CRT_C_BODIES_END
 
-/* What a program gets from its board: boards/NAME/board.c and boards/common
- * define these for simulators. The graph executor calls none of them.
+/* The functions of a board: boards/NAME/board.c and boards/common define them
+ * for simulators. The graph executor calls none of them.
  *
  * Thread  one at a time */
 
@@ -81,7 +81,7 @@ void crt_port_init(void);
 /* Sends a byte; waits while the line is busy. */
 void crt_port_put(uint8_t byte);
 
-/* The byte that came next, or -1: none has come. */
+/* The next byte that was received, or -1 if there is none. */
 int crt_port_get(void);
 
 /* A free-running counter at the processor's clock; turns around at 2^32. */

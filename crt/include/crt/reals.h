@@ -82,7 +82,7 @@ CRT_INLINE void crt_store_float32x4(float *to, crt_float32x4 v)
 }
 
 /* In each lane: v / x.
- * MISRA 17.7: a register's name is no call */
+ * MISRA 17.7: a register's name is not a call */
 CRT_INLINE crt_float32x4 crt_quotient4(crt_float32x4 v, float x)
 {
 #if defined(CRT_MVE_REALS) && defined(CRT_ASM)

@@ -35,16 +35,17 @@ typedef void crt_rpc_hmac(const uint8_t *key, const uint8_t *head,
                           uint32_t head_bytes, const uint8_t *data,
                           uint32_t bytes, uint8_t *result);
 
-/* A key that the host has, too: only who knows it is served, and nothing that
- * was recorded is done again. Nothing is hidden. Set the first three, zero all
- * else before the first crt_rpc_init of a start, and then leave it alone.
+/* A key that the host has, too: only hosts that know it are served, and
+ * recorded calls are not executed again. Data is not encrypted. Set the first
+ * three, zero all else before the first crt_rpc_init of a start, then do not
+ * change it.
  *
  * Owner   the caller, of it and of what it points to */
 struct crt_rpc_key {
     const uint8_t *secret; /* CRT_RPC_KEY_BYTES; may be in flash */
     /* CRT_RPC_START_BYTES that no start of any board with this key had before:
-     * random ones, or its number and a count in flash. Where they come again,
-     * what was recorded then can be done again */
+     * random ones, or its number and a count in flash. If they repeat,
+     * recorded calls of that time can be executed again */
     const uint8_t *start;
     crt_rpc_hmac *hmac;
     uint8_t asked[CRT_RPC_NONCE_BYTES]; /* by the last hello */

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Unpacks what a codec of yours has packed. What is in `from` may be hostile
- * even in an image that was verified: a checksum is no signature.
+ * even in an image that was verified: a checksum is not a signature.
  *
  * Shapes  from[from_bytes]; to[to_bytes], all of it to be written
  * Errors  non-zero makes crt_params_unpack return CRT_ERR_UNPACK */

@@ -113,7 +113,7 @@ CRT_INLINE void crt_store_int32x4(int32_t *to, crt_int32x4 v)
 }
 
 /* The first byte of each of four rows, then the second, ...
- * MISRA 17.7: a register's name is no call */
+ * MISRA 17.7: a register's name is not a call */
 CRT_INLINE void crt_store_int8x64(int8_t *to, crt_int8x64 rows)
 {
 #if defined(CRT_MVE_ASM)
@@ -146,7 +146,7 @@ CRT_INLINE crt_int8x64 crt_zip4(crt_int8x16 a, crt_int8x16 b, crt_int8x16 c,
 }
 
 /* The first byte of each of two rows, then the second, ...
- * MISRA 17.7: a register's name is no call */
+ * MISRA 17.7: a register's name is not a call */
 CRT_INLINE void crt_store_int8x32(int8_t *to, crt_int8x32 rows)
 {
 #if defined(CRT_MVE_ASM)

@@ -1,5 +1,5 @@
-/* crt/verify.h: whether flash still holds the weights and tables of a model as
- * they were built (`crt build --verify`). Knows no operator. */
+/* crt/verify.h: checks that flash still holds the weights and tables of a model
+ * as they were built (`crt build --verify`). Knows no operator. */
 #ifndef CRT_VERIFY_H
 #define CRT_VERIFY_H
 
@@ -27,15 +27,15 @@ struct crt_sums {
     uint32_t count;
 };
 
-/* How far a pass over all arrays has come. Zero it or leave it static; zeroed
- * again it begins anew. Read `passes`; and `next` after an error: it is the
- * number of the damaged array, from 1.
+/* The progress of a pass over all arrays. Zero it or leave it static; zero it
+ * again to start over. Read `passes`; and after an error `next`, which is then
+ * the number of the damaged array, from 1.
  *
  * Owner   the caller */
 struct crt_verify {
-    uint32_t next;   /* the array that is looked at next, from 0 */
-    uint32_t at;     /* bytes of it that were */
-    uint32_t crc;    /* of these */
+    uint32_t next;   /* the array that is checked next, from 0 */
+    uint32_t at;     /* its bytes that are checked already */
+    uint32_t crc;    /* the checksum of these */
     uint32_t passes; /* how often the end of all arrays was reached */
 };
 
@@ -49,9 +49,9 @@ struct crt_verify {
 #define CRT_BY_ORDER(little, big) (little)
 #endif
 
-/* Looks at the next bytes of a model's arrays, to the end of the pass at most;
- * what they should be was computed when the model was built. After an error
- * the next call goes on behind the damaged array.
+/* Checks the next bytes of a model's arrays, at most to the end of the pass,
+ * against checksums from the build. After an error the next call continues
+ * behind the damaged array.
  *
  * Shapes  both[2], two equal ones; bytes: how many this call may look at
  * Owner   state is the caller's; NULL: all arrays are looked at, in one call

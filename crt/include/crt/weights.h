@@ -27,7 +27,7 @@ extern "C" {
  * A parameter whose home is in a region of the model's (on a device, say) is
  * copied there; all others are used where they are. */
 
-/* How many parameters, which index (or CRT_ERR_NAME), and what each is. */
+/* The number of parameters, the index by name (or CRT_ERR_NAME), and facts. */
 int crt_graph_parameter_count(const struct crt_graph *g);
 int crt_graph_find_parameter(const struct crt_graph *g, const char *name);
 const struct crt_tensor *crt_graph_parameter_info(const struct crt_graph *g,
@@ -37,9 +37,8 @@ const struct crt_tensor *crt_graph_parameter_info(const struct crt_graph *g,
 const void *crt_graph_parameter(const struct crt_graph *g, uint32_t index);
 
 /* Binds every parameter of the model that the image has, one at least; others
- * stay as they are, names that the model does not know are passed over. A model
- * without names (--names ids) takes its parameters' numbers, "0", "1", ..., for
- * names.
+ * stay as they are, and unknown names are ignored. A model without names
+ * (--names ids) uses its parameters' numbers, "0", "1", ..., as names.
  *
  * Owner   params and its image are the caller's and must stay until released;
  *         params->users counts what is bound to it
@@ -58,8 +57,8 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params);
 int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
                              const void *data, uint32_t bytes);
 
-/* Makes one parameter of g that of another instance, of whatever model, in the
- * place of what g had. The donor may be released first: the image stays in use.
+/* Makes g use one parameter of another instance, of any model, in place of its
+ * own. The donor may be released first: the image stays in use.
  *
  * Errors  as above; CRT_ERR_INDEX; CRT_ERR_UNBOUND: the donor has none, or only
  *         on a device */
@@ -79,7 +78,7 @@ int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
  */
 int crt_graph_release_params(struct crt_graph *g);
 
-/* Gives an image up; p is then all zero.
+/* Closes an image; p is then all zero.
  *
  * Errors  CRT_ERR_NULL; CRT_ERR_IN_USE while an instance is bound to it */
 int crt_params_close(struct crt_params *p);

@@ -1,4 +1,4 @@
-"""Where machine code of Thumb and RV32C may go on: branches, loops, tables, returns.
+"""Control flow of Thumb and RV32C machine code: branches, loops, tables, returns.
 
 Knows one instruction at a time, and of IT blocks which instructions are in one.
 """
@@ -32,7 +32,7 @@ class Step:
 
     @property
     def is_branch(self) -> bool:
-        """It goes one of two ways."""
+        """True if it goes one of two ways."""
         return self.falls and bool(self.targets)
 
 

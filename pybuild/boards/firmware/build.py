@@ -94,7 +94,7 @@ def board_group(board: Board) -> Group:
 
 
 def second_group(board: Board) -> Group:
-    """What makes a device of the board's second core."""
+    """The C files that make the board's second core a device."""
     common = boards() / "common"
     files = [common / "second.c", common / f"second_{board.chip}.c"]
     return Group("board", texts(files), board_flags(board))
@@ -266,7 +266,10 @@ def build(
 
 
 def must_run(board: Board, core: Core) -> None:
-    """Errors  BuildError where the board's core does not run the code of `core`."""
+    """Checks that the board's core runs the code of `core`.
+
+    Errors  BuildError where the board's core does not run the code of `core`.
+    """
     known = (board.core.name, *board.core.runs)
     if core.name not in known:
         what = f"{board.name} has a {board.core.name}, which runs no {core.name} code"
@@ -274,7 +277,7 @@ def must_run(board: Board, core: Core) -> None:
 
 
 class _Builder:
-    """One compiler, one core, one folder."""
+    """Builds with one compiler, for one core, in one folder."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a linked firmware holds: symbols, sizes of groups, code, loaded bytes.
+"""The contents of a linked firmware: symbols, sizes of groups, code, loaded bytes.
 
 Reads ELF files by pyelftools; knows no model and no simulator.
 """
@@ -51,7 +51,7 @@ class Elf:
         return self.by_name[name].address
 
     def image(self, start: int) -> bytes:
-        """What lies from `start` on in flash, with zeros in the gaps."""
+        """The bytes in flash from `start` on, with zeros in the gaps."""
         low = min((s.address for s in self.segments), default=start)
         high = max((s.address + len(s.data) for s in self.segments), default=start)
         image = bytearray(high - low)
@@ -65,7 +65,10 @@ class Elf:
 
 
 def read_elf(path: Path) -> Elf:
-    """Errors  BuildError where pyelftools is missing."""
+    """Reads a linked firmware.
+
+    Errors  BuildError where pyelftools is missing.
+    """
     try:
         from elftools.elf.elffile import ELFFile
     except ImportError:

@@ -1,4 +1,4 @@
-"""What a firmware project takes of a board: its C files, linker script, Meson file.
+"""The files of a board for a firmware project: C, linker script, Meson file.
 
 Paths in the cross file are relative to it; nothing names this machine.
 """
@@ -83,7 +83,8 @@ endian = 'little'
 
 
 def _second_part(board: Board, toolchain: Toolchain) -> str:
-    """Of the properties: what else a project needs for the second core."""
+    """The part of the cross file's properties that a project needs for the second
+    core."""
     if board.second is None:
         return ""
     names = [f"@DIRNAME@/{name}" for name in sorted(second_group(board).files)]

@@ -67,6 +67,6 @@ def fitted(
 
 
 def _may_choose(library: Library) -> bool:
-    """Whether the user left it open how much RAM the arena takes."""
+    """True if the user left it open how much RAM the arena takes."""
     chosen = library.options
     return chosen.ram_limit is None and chosen.plan == "rows"

@@ -1,5 +1,5 @@
-"""How many instructions a function takes at most, where its loops turn as often as
-counted: in each turn of a loop the longest way through its body.
+"""The most instructions that a function can take, if its loops iterate as often as
+counted: the longest path through the body in each iteration.
 
 Knows a graph of pieces of code, and no instruction.
 """

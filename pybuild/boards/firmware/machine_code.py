@@ -12,7 +12,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Flow:
-    """What one instruction does beyond the next one.
+    """The effect of one instruction on control flow and stack.
 
     kind   "call": may return here (a tail call too); "indirect": calls a register;
            "push": takes `value` bytes of stack

@@ -106,7 +106,7 @@ def _apart(row: TensorRow) -> bool:
 
 
 def _rows_pushed(tables: Tables) -> Iterator[str]:
-    """How many rows each input has, 0 where it is no pushed one."""
+    """How many rows each input has, 0 where it is not a pushed one."""
     if not tables.pushes:
         return
     pushed = [row for row in tables.inputs if row.rows]

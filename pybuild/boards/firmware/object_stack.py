@@ -60,7 +60,7 @@ def _named(sections: Sections, number: int) -> str:
 
 
 def _function(content: bytes, sections: Sections, number: int, arch: str) -> _Function:
-    """Of its code, without the data in it."""
+    """The code of one function, without the data in it."""
     row = sections.table[number]
     code = content[int(row["at"]) :][: int(row["bytes"])]
     mine = sections.symbols[sections.symbols["in"] >> 16 == number]

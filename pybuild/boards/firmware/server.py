@@ -54,7 +54,7 @@ def server_firmware(
 
 
 def _frame_bytes(board: Board) -> int:
-    """Of data; two frames are in RAM."""
+    """The number of data bytes in a frame; two frames are in RAM."""
     ram = board.ram.size
     return 128 if ram <= 16384 else 512 if ram <= 131072 else 1024
 

@@ -90,8 +90,9 @@ def _tabled(elf: Elf, arch: str) -> set[str]:
 
 
 def _pointers(elf: Elf, at: int, count: int) -> Array:
-    """Which of `count` words from `at` on may point to functions: of other arrays than
-    steps and the model none, whose integers can be any function's address.
+    """A flag for each of `count` words: whether it may point to a function. Only arrays
+    of steps and models have such pointers, because integers of others may equal any
+    address.
     """
     may = np.ones(count, bool)
     for symbol in elf.symbols:
@@ -148,7 +149,7 @@ def _functions(elf: Elf, usages: Mapping[str, int], arch: str) -> dict[str, _Fun
 
 
 def data_marks(elf: Elf) -> list[tuple[int, bool]]:
-    """Where code ($t, $x) and data ($d) begin, by address."""
+    """The addresses at which code ($t, $x) and data ($d) begin."""
     marks = {"$t": False, "$x": False, "$d": True}
     found = {
         s.address & ~1: marks[s.name[:2]] for s in elf.symbols if s.name[:2] in marks

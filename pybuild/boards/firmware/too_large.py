@@ -1,4 +1,4 @@
-"""What is said of a program that does not fit its board: the bytes that are missing,
+"""The message for a program that does not fit its board: how many bytes are missing,
 what is large, and what could help.
 """
 
@@ -70,7 +70,7 @@ def too_large(
 
 
 def _beside(library: Library, needed: int, stack: int) -> str:
-    """What needs RAM besides the arena, and how small that could be."""
+    """The RAM that is needed besides the arena, and how small it could be."""
     arena, instance = library.plan.arena_bytes, library.tables.instance_bytes
     least = library.least_arena() if library.options.plan == "rows" else None
     could = "" if least is None else f", of which the smallest plan needs {least}"

@@ -1,4 +1,5 @@
-"""What kernels of a program take at most, of their machine code and one counted run.
+"""The worst-case instructions of a program's kernels, from their machine code and one
+counted run.
 
 How often a loop turns and a kernel is called is as counted; what a test of data decides
 between is taken for the longer way. Knows no loop IR: who asks must know that no loop
@@ -28,7 +29,7 @@ _FILLING = (
 
 @dataclass(frozen=True)
 class Trace:
-    """What a run did: how often each halfword of code was run, by its number.
+    """A recorded run: how often each halfword of code was executed, by its number.
 
     at    address of the first
     left  how often the code did not go on at a halfword that it came to
@@ -57,7 +58,7 @@ class KernelBound:
 
 
 def kernel_bounds(elf: Elf, arch: str, trace: Trace) -> tuple[KernelBound, ...]:
-    """Of each function in the section of kernels that was run."""
+    """The bound of each function in the section of kernels that was run."""
     inside, runtime = (_section(elf, name) for name in (".kernels", ".runtime"))
     names = {s.address: s.name for s in reversed(elf.symbols) if s.code}
     found = []
@@ -97,7 +98,7 @@ def _section(elf: Elf, name: str) -> range:
 
 
 def _functions(elf: Elf, inside: range) -> list[Symbol]:
-    """Of several names of one address the first."""
+    """The functions in a range of addresses; if several names share one, the first."""
     kept: dict[int, Symbol] = {}
     for symbol in elf.symbols:
         if symbol.code and symbol.size and symbol.address in inside:
@@ -153,7 +154,8 @@ def _code(start: int, body: Sequence[Step], elf: Elf) -> Code:
 
 
 def _entries(step: Step, body: Sequence[Step], elf: Elf) -> tuple[int, ...]:
-    """Where a table behind a jump leads: it ends where code begins again."""
+    """The targets in the table behind a jump; the table ends where code begins
+    again."""
     if not step.table:
         return ()
     begin = step.at + step.size

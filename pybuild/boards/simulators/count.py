@@ -1,4 +1,5 @@
-"""What the simulators count, and the C code in them that does, compiled on first use.
+"""The counting code in the simulators: C that is compiled on first use, and its
+results.
 
 Knows addresses of a firmware; runs nothing itself.
 """
@@ -68,7 +69,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Costs:
-    """What instructions of a firmware take; the fields of struct costs."""
+    """The cycles of a firmware's instructions; the fields of struct costs."""
 
     of: bytes
     at: int
@@ -76,12 +77,12 @@ class Costs:
 
     @property
     def bytes(self) -> int:
-        """Of the code."""
+        """The size of the code in bytes."""
         return 2 * len(self.of)
 
 
 def costs_of(firmware: Firmware) -> Costs | None:
-    """What the code in flash takes, where timings of the core are published."""
+    """The cycles of the code in flash, if timings of the core are published."""
     timing = TIMINGS.get(firmware.core.name)
     if timing is None:
         return None

@@ -86,7 +86,8 @@ def machine_options(board: Board) -> list[str]:
 
 
 def program_options(board: Board, program: Path) -> list[str]:
-    """What makes the machine begin with a program: that of Xtensa loads no kernel."""
+    """The options that make the machine start a program: QEMU for Xtensa loads no
+    kernel."""
     if board.system != "xtensa":
         return ["-kernel", str(program)]
     path = str(program).replace(",", ",,")
@@ -102,7 +103,7 @@ def _finished(
             tied(command), cwd=root, stdin=there, capture_output=True, timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        what = f"has not ended after {TIMEOUT:g} seconds"
+        what = f"did not end within {TIMEOUT:g} seconds"
         raise BuildError(board.name, what, f"tried: {' '.join(command)}") from None
     finally:
         os.close(there)

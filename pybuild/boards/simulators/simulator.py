@@ -1,4 +1,4 @@
-"""What every simulator is to the rest: a firmware and files in, results out."""
+"""The interface of every simulator: a firmware and files in, results out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Simulator(Protocol):
 
     @property
     def name(self) -> str:
-        """With its version."""
+        """The simulator's name with its version."""
         ...
 
     def run(

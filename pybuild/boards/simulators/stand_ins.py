@@ -63,7 +63,8 @@ STAND_INS = {
 
 
 def qemu_system(board: Board) -> str:
-    """Of a machine that is this board, or has its core; "": there is none."""
+    """The QEMU system that has this board, or a machine with its core; "": there is
+    none."""
     other = STAND_INS.get(board.core.name)
     return board.system or (other.system if other else "")
 
@@ -77,7 +78,7 @@ def simulation(board: Board) -> str:
 
 
 def in_unicorn(board: Board) -> Board:
-    """As Unicorn has it: with a console through semihosting."""
+    """The board as Unicorn simulates it: with a console through semihosting."""
     if board.machine:
         return board
     common = boards() / "common" / "core_console.c"
@@ -85,7 +86,7 @@ def in_unicorn(board: Board) -> Board:
 
 
 def in_qemu(board: Board) -> Board:
-    """As a machine of QEMU has it: further memories lie behind its RAM."""
+    """The board as a machine of QEMU: further memories lie behind its RAM."""
     if board.machine:
         return board
     other = STAND_INS[board.core.name]

@@ -69,7 +69,7 @@ class Unicorn:
 
 
 class Machine:
-    """One processor with the board's memories."""
+    """One simulated processor with the board's memories."""
 
     def __init__(self, firmware: Firmware, files: Files) -> None:
         import unicorn
@@ -212,7 +212,7 @@ class Machine:
         if fault:
             return FAULT, fault
         if self.host.code is None:
-            what = f"has not ended after {TIMEOUT:g} seconds, at {self._place()}"
+            what = f"did not end within {TIMEOUT:g} seconds, at {self._place()}"
             raise BuildError(self.board.name, what)
         return self.host.code, ""
 

@@ -12,7 +12,7 @@ _COMMENT = re.compile(r"\s*/\*.*?\*/\s*$")
 
 
 def braced(lines: Sequence[str]) -> list[str]:
-    """The same lines, bodies of one statement in braces.
+    """The lines with bodies of one statement in braces.
 
     Errors  ValueError where a statement does not end
     """
@@ -71,5 +71,5 @@ def _closed(text: Sequence[str], at: int) -> int:
 
 
 def _code(line: str) -> str:
-    """Without a comment behind it."""
+    """The line without the comment at its end."""
     return _COMMENT.sub("", line)

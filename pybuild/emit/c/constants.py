@@ -46,7 +46,7 @@ def _constants(constants: Sequence[Constant], banner: str) -> Iterator[str]:
 
 
 def declaration(constant: Constant) -> str:
-    """Of the array, without its elements."""
+    """The declaration of the array, without its elements."""
     kind = DType.of(constant.array).c
     return f"const {kind} {constant.symbol}[{constant.array.size}]"
 
@@ -65,14 +65,14 @@ def number_lines(array: Array) -> list[str]:
 
 
 def limits(arrays: Iterable[Array]) -> list[str]:
-    """What initialisers of infinities and NaNs need."""
+    """The macros that initialisers with infinities and NaNs need."""
     if all(a.dtype.kind != "f" or np.isfinite(a).all() for a in arrays):
         return []
     return ["#include <math.h>", ""]
 
 
 def _numbers(flat: Array) -> list[str]:
-    """Of many numbers all at once: as expression() prints them."""
+    """The numbers as text, all at once, as expression() prints them."""
     if flat.dtype.kind == "i" and flat.itemsize < 4:
         return [*map(str, flat.tolist())]
     if flat.dtype.kind != "f" or not np.isfinite(flat).all():

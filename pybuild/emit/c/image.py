@@ -50,7 +50,7 @@ class ImageTables:
 
     @property
     def arena_bytes(self) -> int:
-        """Of all regions."""
+        """The bytes of all regions."""
         return sum(piece.together.bytes for piece in self.pieces)
 
     @property
@@ -60,11 +60,11 @@ class ImageTables:
         return tuple(found or [0])
 
     def at(self, model: str, region: str) -> int:
-        """Where a model's own region of that name begins."""
+        """The offset of a model's own region in the image's region of that name."""
         return next(p for p in self.pieces if p.name == region).together.at[model]
 
     def at_macro(self, model: str, region: str) -> str:
-        """The same in C."""
+        """The same offset as a C macro."""
         part = "" if self.pieces[0].spec is None else f"_{region.upper()}"
         return f"{self.name.upper()}_{model.upper()}{part}_AT"
 
@@ -283,7 +283,10 @@ def _starting(model: Tables, image: ImageTables) -> list[str]:
 
 
 def must_not_clash(tables: ImageTables) -> None:
-    """Errors  BuildError where two headers define one name"""
+    """Checks that no two headers define the same name.
+
+    Errors  BuildError where two headers define one name
+    """
     texts = {m.name: header_file(m, "") for m in tables.models}
     texts[tables.name] = image_header(tables, "")
     found = []

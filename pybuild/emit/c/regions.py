@@ -1,4 +1,4 @@
-"""What the generated C says of pieces of memory, and of devices.
+"""The generated C for regions of memory, and for devices.
 
 A model on the CPU alone has one region, its arena, unless the user gives it others.
 """
@@ -102,7 +102,7 @@ def _folded_head(start: str, names: list[str]) -> list[str]:
 
 
 def set_devices_declaration(tables: Tables) -> list[str]:
-    """For NAME.h; [] for the CPU alone."""
+    """The declaration of NAME_set_devices for NAME.h; [] if there is only the CPU."""
     name = tables.name
     if tables.device_count == 1:
         return []

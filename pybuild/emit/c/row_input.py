@@ -1,4 +1,4 @@
-"""What the generated C says of inputs that are handed over in rows: NAME_push_rows."""
+"""The generated C for inputs that arrive in rows: NAME_push_rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row_facts(row: TensorRow, index: int, prefix: str) -> list[str]:
 
 
 def push_declarations(tables: Tables) -> list[str]:
-    """For NAME.h; [] where nothing is pushed."""
+    """The declarations for NAME.h; [] if nothing is pushed."""
     if not tables.pushes:
         return []
     name = tables.name
@@ -45,7 +45,7 @@ int {name}_rows_left(const struct {name} *m, uint32_t input);
 
 
 def run_body(tables: Tables) -> list[str]:
-    """Of NAME_run: where inputs are pushed, the last row has done it."""
+    """The body of NAME_run; if inputs are pushed, the last row has already run it."""
     name = tables.name
     if tables.pushes:
         return [f"    return crt_graph_pushed({name}_graph(m));"]
@@ -75,7 +75,7 @@ def push_whole(
 
 
 def push_definitions(tables: Tables) -> list[str]:
-    """For NAME.c; [] where nothing is pushed."""
+    """The definitions for NAME.c; [] if nothing is pushed."""
     if not tables.pushes:
         return []
     name = tables.name

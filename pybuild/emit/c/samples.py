@@ -1,6 +1,5 @@
-"""What the generated C says of an input whose samples come a few at a time:
-NAME_push_samples.
-"""
+"""The generated C for an input that takes a few samples at a time:
+NAME_push_samples."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ def _row(tables: Tables) -> tuple[int, TensorRow]:
 
 
 def sample_member(tables: Tables) -> str:
-    """Of struct NAME: how many samples wait for the next run."""
+    """The member of struct NAME that says how many samples wait for the next run."""
     return "\n    uint32_t pushed;" * tables.sampled
 
 
 def forgotten(tables: Tables) -> list[str]:
-    """Where an instance starts over."""
+    """The code that forgets waiting samples when an instance starts over."""
     return ["    if (m != NULL)", "        m->pushed = 0;"] if tables.sampled else []
 
 
 def sample_declarations(tables: Tables) -> list[str]:
-    """For NAME.h; [] where no samples are pushed."""
+    """The declarations for NAME.h; [] if no samples are pushed."""
     if not tables.sampled:
         return []
     name, (_, row) = tables.name, _row(tables)
@@ -47,7 +46,7 @@ uint32_t {name}_samples_wanted(const struct {name} *m);
 
 
 def sample_definitions(tables: Tables) -> list[str]:
-    """For NAME.c; [] where no samples are pushed."""
+    """The definitions for NAME.c; [] if no samples are pushed."""
     if not tables.sampled:
         return []
     name, (index, row) = tables.name, _row(tables)

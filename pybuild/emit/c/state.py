@@ -1,4 +1,4 @@
-"""What the generated C says of what is kept from run to run: NAME_save_state."""
+"""The generated C for state that is kept from run to run: NAME_save_state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def state_macro(tables: Tables) -> list[str]:
 
 
 def _warm(tables: Tables) -> list[str]:
-    """Of a stream: when its results count."""
+    """The macro that says from which run on the results of a stream count."""
     if not tables.warm_runs:
         return []
     return [
@@ -33,7 +33,7 @@ def _warm(tables: Tables) -> list[str]:
 
 
 def state_declarations(tables: Tables) -> list[str]:
-    """For NAME.h; [] where nothing is kept."""
+    """The declarations for NAME.h; [] if there is no state."""
     if not tables.kept:
         return []
     name, upper = tables.name, tables.name.upper()
@@ -51,7 +51,7 @@ int {name}_restore_state(struct {name} *m, const void *from);
 
 
 def state_definitions(tables: Tables) -> list[str]:
-    """For NAME.c; [] where nothing is kept."""
+    """The definitions for NAME.c; [] if there is no state."""
     if not tables.kept:
         return []
     name, upper = tables.name, tables.name.upper()
@@ -88,7 +88,7 @@ def _restored(tables: Tables) -> list[str]:
 
 
 def state_tables(tables: Tables) -> list[str]:
-    """What struct crt_model refers to; [] where nothing is kept."""
+    """The tables that struct crt_model refers to; [] if there is no state."""
     if not tables.kept:
         return []
     name = tables.name

@@ -1,4 +1,4 @@
-"""What the generated C says of NAME_verify: whether flash is as it was built."""
+"""The generated C for NAME_verify, which checks that flash is as it was built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMMENT = re.compile(r"\s*/\*.*?\*/", re.DOTALL)
 
 
 def verify_declarations(tables: Tables) -> list[str]:
-    """For NAME.h; [] where it was not asked for."""
+    """The declarations for NAME.h; [] without --verify."""
     if not tables.verified:
         return []
     name, upper = tables.name, tables.name.upper()
@@ -39,7 +39,7 @@ int {name}_verify(struct crt_verify *state, uint32_t bytes);
 
 
 def verify_definition(tables: Tables) -> list[str]:
-    """For NAME.c, or beside an object; [] where it was not asked for."""
+    """The definition for NAME.c, or beside an object; [] without --verify."""
     if not tables.verified:
         return []
     name = tables.name

@@ -82,7 +82,7 @@ def _aside(lines: Sequence[str], comments: Sequence[str]) -> list[str]:
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:
-    """Each with its index."""
+    """The lines, each with its index."""
     return _aside(lines, [str(index) for index in range(len(lines))])
 
 

@@ -68,7 +68,7 @@ def c_type(kind: Type) -> str:
 
 
 def _name(kind: Type) -> str:
-    """Of a type, in the names of functions."""
+    """The name of a type in names of functions."""
     assert not isinstance(kind, PointerType)
     if isinstance(kind, VectorType):
         return f"{kind.elem.value}x{kind.lanes}"
@@ -76,14 +76,14 @@ def _name(kind: Type) -> str:
 
 
 def _moved(pointer: Expr, kind: VectorType) -> str:
-    """What crt/vector.h's loads and stores of a vector are called after."""
+    """The name part of crt/vector.h's loads and stores of a vector."""
     elem = pointer_type(pointer).elem
     suffix = "" if elem is kind.elem else f"_{elem.value}"
     return f"{_name(kind)}{suffix}"
 
 
 def expression(expr: Expr) -> str:
-    """One expression."""
+    """An expression as C."""
     return _print(expr)[0]
 
 
@@ -254,7 +254,8 @@ def _wrapped(line: str, depth: int) -> list[str]:
 
 
 def _head(head: str) -> list[str]:
-    """Of a function; behind the bracket where the first parameter has no room."""
+    """The head of a function, broken after the bracket if the first parameter does not
+    fit."""
     name, rest = head.split("(", 1)
     if len(head) <= WIDTH or len(f"{name}({rest.split(',')[0]},") <= WIDTH:
         return _wrapped(head, 1)
@@ -322,7 +323,7 @@ def inline_function(intrin: Intrin) -> str:
 
 
 def _told(intrin: Intrin) -> list[str]:
-    """What it is, and the rules of MISRA that it leaves."""
+    """The description of an intrinsic, and the MISRA rules that it deviates from."""
     rules = tag(intrin)
     words = [intrin.doc] if intrin.doc else []
     words += [f"MISRA {rules}"] if rules else []
@@ -371,8 +372,9 @@ def _framed(lines: Iterable[str]) -> list[str]:
 
 
 def comment_text(text: str) -> str:
-    """What a comment may hold: nothing ends it or begins another, no line of it is
-    joined to the next (a backslash, or its trigraph), and all can be seen."""
+    """The text in a form that is safe in a comment: nothing ends it or begins another,
+    no line joins the next (a backslash, or its trigraph), and every character is
+    visible."""
     seen = "".join(c if c.isprintable() else f"<{ord(c):X}>" for c in text)
     for bad, good in (("*/", "* /"), ("/*", "/ *"), ("\\", "<5C>"), ("??", "? ?")):
         while bad in seen:

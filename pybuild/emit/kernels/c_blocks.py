@@ -76,7 +76,7 @@ class Block:
 
 
 def in_blocks(body: Sequence[Stmt]) -> list[Stmt | Block]:
-    """The same statements, some as blocks."""
+    """The statements, with some of them grouped into blocks."""
     found: list[Stmt | Block] = []
     run: list[Stmt] = []
     zeros = set[Var]()
@@ -150,13 +150,13 @@ def _is_simple(stmt: Stmt) -> bool:
 
 
 def _product(stmt: Stmt) -> Call | None:
-    """What adds a product to a sum."""
+    """The call that adds a product to a sum."""
     value = stmt.value if isinstance(stmt, Assign) else None
     return value if isinstance(value, Call) and value.intrin.name in _DOTS else None
 
 
 def _packed(stmt: Stmt) -> Call | None:
-    """What packs sums."""
+    """The call that packs sums."""
     if not isinstance(stmt, Let | Assign) or not isinstance(stmt.value, Call):
         return None
     call = stmt.value
@@ -171,7 +171,7 @@ def _packed(stmt: Stmt) -> Call | None:
 
 
 def _fits(block: Block) -> bool:
-    """It has products, and registers for all that it needs."""
+    """True if the block has products, and registers for all that it needs."""
     made = block.written
     if not made.fits or not made.pointers or not 2 <= len(made.sums) <= SUMS:
         return False
@@ -322,7 +322,7 @@ def places_of(body: Sequence[Stmt]) -> tuple[dict[int, Place], dict[Var, int]]:
 def moves(
     places: Mapping[int, Place], behind: Mapping[Var, int]
 ) -> dict[int, tuple[int, int]]:
-    """Of each load its offset in bytes, and how far it moves its pointer then."""
+    """For each load: its offset in bytes, and how far it then moves its pointer."""
     found: dict[int, tuple[int, int]] = {}
     loads: dict[Var, list[tuple[int, int]]] = {}
     for number, place in places.items():

@@ -77,7 +77,10 @@ def sources(kernels: Iterable[Func], taken: Iterable[str]) -> dict[str, str]:
 
 
 def must_have_sources(kernels: Iterable[Func]) -> None:
-    """Errors  BuildError where a C function is somewhere else: it cannot run here"""
+    """Checks that the sources of all C functions are known.
+
+    Errors  BuildError where a C function is somewhere else: it cannot run here
+    """
     for kernel in kernels:
         if isinstance(kernel, External) and not kernel.file:
             what = "is linked from elsewhere, so it cannot run on this machine"
@@ -86,7 +89,10 @@ def must_have_sources(kernels: Iterable[Func]) -> None:
 
 
 def must_be_ours(kernels: Iterable[Func]) -> None:
-    """Errors  BuildError where the code alone does not hold all functions"""
+    """Checks that the generated code contains all functions.
+
+    Errors  BuildError where the code alone does not hold all functions
+    """
     for symbol in symbols(kernels):
         what = "is C, which LLVM's code does not hold"
         raise BuildError(f"function '{symbol}'", what, 'build with target="c"')

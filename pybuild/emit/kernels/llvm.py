@@ -210,7 +210,7 @@ def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
 
 
 def _scatter(printer: Printer, stmt: Store, scope: _Scope) -> None:
-    """Each lane into a place of its own."""
+    """Stores each lane at its own place."""
     elem = pointer_type(stmt.pointer).elem
     to = f"ptr {_expr(printer, stmt.pointer, scope)}"
     index = f"<8 x i16> {_expr(printer, stmt.index, scope)}"

@@ -1,4 +1,5 @@
-"""What every LLVM module with kernels declares, and how it spells numbers."""
+"""The declarations of every LLVM module with kernels, and the spelling of numbers in
+it."""
 
 from __future__ import annotations
 
@@ -406,7 +407,7 @@ _VECTOR_INSTRUCTIONS = (
 
 
 def declarations(features: frozenset[str] = frozenset()) -> str:
-    """What every module with kernels declares."""
+    """The declarations of every module with kernels."""
     kinds = [("i32", "i32"), ("i64", "i64")]
     kinds += [("v4i32", "<4 x i32>"), ("v8i16", "<8 x i16>"), ("v16i8", "<16 x i8>")]
     lines = [

@@ -40,12 +40,12 @@ _BEHIND = "behind"
 
 
 def is_ordered(intrin: Intrin, features: frozenset[str]) -> bool:
-    """Whether it keeps its place on the target."""
+    """True if it keeps its place on the target."""
     return intrin.ordered and intrin.feature in features
 
 
 def are_two_words(two: tuple[Stmt, Stmt], features: frozenset[str]) -> bool:
-    """Whether both are loads of words beside each other, on a core that has an
+    """True if both are loads of words beside each other, on a core that has an
     instruction for these (LDRD); of loads that are apart by then LLVM makes none."""
     if "dsp" not in features or "mve" in features:
         return False
@@ -82,7 +82,7 @@ def definitions(func: Func) -> dict[str, Expr]:
 
 
 def is_short(loop: For, known: Mapping[str, Expr]) -> bool:
-    """Whether LLVM may know that a loop fits one vector, and not how many turns it has:
+    """True if LLVM may know that a loop fits one vector, and not how many turns it has:
     its end has a bound, or it begins where whole vectors end.
     """
     most = None if isinstance(loop.stop, Const) else _most(loop.stop, known)
@@ -91,7 +91,8 @@ def is_short(loop: For, known: Mapping[str, Expr]) -> bool:
 
 
 def _lanes(loop: For) -> int:
-    """Of a vector of the smallest elements that the loop reads or writes."""
+    """The number of lanes in a vector of the smallest elements that the loop reads or
+    writes."""
     pointers = [s.pointer for s in statements(loop.body) if isinstance(s, Store)]
     for stmt in statements(loop.body):
         for expr in (part for one in operands(stmt) for part in walked(one)):

@@ -13,7 +13,7 @@ _HALF, _FEW = "<8 x i32>", "<16 x i8>"
 
 
 def wide_features(processor: frozenset[str]) -> frozenset[str]:
-    """What kernels and these definitions may use.
+    """The features that kernels and these definitions may use.
 
     processor  its features, as LLVM calls them
     """
@@ -37,13 +37,13 @@ def _part(vector: str, name: str, numbers: range) -> str:
 
 
 def _joined(name: str, first: str, second: str) -> str:
-    """Two halves of a vector of words, side by side."""
+    """Joins two halves of a vector of words."""
     whole = _mask(range(LANES))
     return f"%{name} = shufflevector {_HALF} %{first}, {_HALF} %{second}, {whole}"
 
 
 def _all(value: str, kind: str = _V) -> str:
-    """One value in each lane, as `%all`."""
+    """Puts one value into each lane, as `%all`."""
     elem = kind.split(" x ")[1].strip(">")
     return (
         f"%one = insertelement {kind} poison, {elem} {value}, i32 0\n"
@@ -80,7 +80,7 @@ ret {_V} %r"""
 
 
 def _pairs(name: str, odd: int) -> str:
-    """Every second of 64 products' factors, and the products."""
+    """The products of every second factor of 64 products."""
     kind, pick = "<64 x i16>", range(odd, LANES * TAPS, 2)
     return "\n".join(
         [

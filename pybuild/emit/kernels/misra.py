@@ -1,4 +1,4 @@
-"""Which rules of MISRA C:2012 a printed function leaves, and why: the words of the tag
+"""The rules of MISRA C:2012 that a printed function deviates from, as words of the tag
 in its comment. docs/misra.md has the reasons at length; here is the one list.
 """
 
@@ -73,7 +73,7 @@ def _body(func: Func | Intrin) -> tuple[Stmt, ...]:
 
 
 def _values(func: Func | Intrin) -> list[Expr]:
-    """What variables are given."""
+    """The values that are assigned to variables."""
     body = statements(_body(func))
     given = [s.value for s in body if isinstance(s, Assign | Let)]
     lets = func.lets if isinstance(func, Intrin) else ()
@@ -81,7 +81,8 @@ def _values(func: Func | Intrin) -> list[Expr]:
 
 
 def _expressions(func: Func | Intrin) -> Iterator[Expr]:
-    """All of them, inner ones included; those of a Part's body are its Piece's."""
+    """All expressions, inner ones included; those of a Part's body belong to its
+    Piece."""
     roots = _values(func)
     if isinstance(func, Intrin) and not isinstance(func, Piece):
         roots.append(func.result)

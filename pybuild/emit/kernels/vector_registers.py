@@ -1,4 +1,4 @@
-"""Which register holds which vector in a piece of assembly: c_blocks.py."""
+"""Assigns registers to the vectors of a piece of assembly: c_blocks.py."""
 
 from __future__ import annotations
 

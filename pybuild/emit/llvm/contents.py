@@ -55,7 +55,7 @@ class Sections:
 
 
 def sections_of(content: bytes | bytearray) -> Sections:
-    """Of a file that has one table of symbols."""
+    """The sections of an object that has one table of symbols."""
     start, count, names = (
         int.from_bytes(content[where], "little") for where in (_AT, _COUNT, _NAMES)
     )

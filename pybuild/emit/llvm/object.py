@@ -40,7 +40,7 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> Joined:
 
 
 def assembly(tables: Tables, processor: Llvm, optimise: str) -> str:
-    """The same as text, for readers."""
+    """The object as assembly text, for readers."""
     parsed = _optimised(tables, processor, optimise)
     return str(machine_of(processor).emit_assembly(parsed))
 

@@ -38,7 +38,7 @@ def optimise(parsed: Any, machine: Any, host: bool) -> None:
 
 
 def _has_narrow(parsed: Any) -> bool:
-    """Whether anything is computed in less than 32 bits."""
+    """True if anything is computed in less than 32 bits."""
     return any(
         str(one.type) in _NARROW
         for function in parsed.functions

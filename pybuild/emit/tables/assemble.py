@@ -277,7 +277,7 @@ class _Maker:
         return self._single(0, self.slot_buffers[slot.name], comment)
 
     def _single(self, at: int, buffer: int, comment: str) -> Operand:
-        """What has no rows."""
+        """The operand of a buffer without rows."""
         return Operand(at, buffer, self._rows(SINGLE_ROW), comment)
 
     def _rows(self, rows: Rows) -> int:
@@ -335,12 +335,13 @@ class _Maker:
         return Operand(place.at, buffer, self._rows(rows), comment)
 
     def _dtype(self, access: RowAccess) -> DType:
-        """Of a tensor; what a kernel sums up between two steps is int32 or float."""
+        """The type of a tensor; sums that a kernel keeps between two steps are int32 or
+        float."""
         tensor = self.plan.graph.tensors.get(access.tensor)
         return tensor.dtype if tensor else DType.INT32
 
     def _pad_rows(self) -> None:
-        """One array for all rows of padding that begin alike."""
+        """Makes one array for all rows of padding that begin alike."""
         rows = {
             (self._dtype(access), access.pad_row)
             for step in self.plan.steps
@@ -363,7 +364,8 @@ class _Maker:
 
 
 def _once(comments: Sequence[str]) -> str:
-    """Of an array that several layers have: the first, and whose it is too."""
+    """The comment of an array that several layers share: the first layer, then the
+    others."""
     first, *more = dict.fromkeys(comments)
     others = few(comment.split(",")[0] for comment in more)
     return f"{first}\nand {others}" if more else first
@@ -382,7 +384,7 @@ def _region(region: Region) -> RegionRow:
 
 
 def _unpack(plan: Plan) -> str:
-    """What all tasks of the plan that unpack call."""
+    """The function that all unpacking tasks of the plan call."""
     if not plan.unpacks:
         return ""
     return "crt_copy_weights" if plan.unpacks[0].plain else "crt_lz4_unpack"

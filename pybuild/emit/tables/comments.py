@@ -1,4 +1,4 @@
-"""What the generated C says in comments: of kernels, of memory, of tables.
+"""The comments of the generated C: on kernels, memory and tables.
 
 Words only: C's own rules for comments are c.py's.
 """
@@ -28,7 +28,8 @@ def few(names: Iterable[str], most: int = _NAMED) -> str:
 
 
 def kernel_fields(func: Func, users: Sequence[User]) -> Fields:
-    """What a kernel says of itself, of whom it is, and what it is handed."""
+    """The fields of a kernel's comment: what it computes, which layers use it, and its
+    arguments."""
     lines = func.doc.splitlines()
     fields = [(line[:10].strip(), line[10:]) for line in lines]
     fields += [("Layers" if not at else "", text) for at, text in enumerate(_of(users))]
@@ -71,7 +72,7 @@ def _pointers(lists: Sequence[tuple[tuple[str, int], ...]]) -> str:
 
 
 def pointers_of(candidate: Candidate) -> tuple[tuple[str, int], ...]:
-    """What a kernel finds in p[], and in how many pointers each."""
+    """The roles of a kernel's pointers p[], and how many pointers each has."""
     found = []
     for role, accesses in (("output", candidate.outputs), ("input", candidate.inputs)):
         several = len(accesses) > 1

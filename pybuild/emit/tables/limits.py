@@ -1,5 +1,5 @@
-"""What the numbers of crt/abi.h can hold: a model that needs more is refused, as a
-number that is cut short would be another one.
+"""The limits of the numbers in crt/abi.h: a model that needs more is refused, because a
+truncated number would be wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ _PARTS = ("outputs", "inputs", "constants", "pieces of scratch")
 
 
 def step_must_fit(step: Step, row: StepRow, graph: Graph) -> None:
-    """Errors  BuildError naming the layer"""
+    """Checks that a step fits the step table.
+
+    Errors  BuildError naming the layer
+    """
     c = step.candidate
     accesses = (*c.outputs, *c.inputs)
     hint = "split the input, or swap its height and width"
@@ -38,7 +41,10 @@ def step_must_fit(step: Step, row: StepRow, graph: Graph) -> None:
 
 
 def must_fit(tables: Tables) -> None:
-    """Errors  BuildError naming the model"""
+    """Checks that the tables fit the types of crt/abi.h.
+
+    Errors  BuildError naming the model
+    """
     t, hint = tables, "split the model"
     # a step that fails is remembered as int16; regions and devices are counted in bytes
     counts = [

@@ -1,5 +1,5 @@
-"""Where everything lies that a run keeps in memory, and for how long: a map of the
-plan, for readers of the C."""
+"""The map of a plan's memory for readers of the C: what lies where, and for how
+long."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Piece:
 
 
 def memory_map(plan: Plan) -> tuple[MemoryRow, ...]:
-    """In the order of regions and offsets."""
+    """The memory map, in the order of regions and offsets."""
     pieces = [*_tensors(plan), *_scratch(plan), *_others(plan)]
     named = [
         (
@@ -115,7 +115,7 @@ def _scratch(plan: Plan) -> Iterator[tuple[str, _Piece]]:
 
 
 def _others(plan: Plan) -> Iterator[tuple[str, _Piece]]:
-    """What steps count, what is kept from run to run, parameters of devices."""
+    """The pieces for counters of steps, state, and parameters of devices."""
     linked = [stage for stage in plan.stages if stage.links]
     if linked:
         size = COUNTER_BYTES * max(stage.end - stage.first for stage in linked)

@@ -30,13 +30,13 @@ NUMBERED = ("dims", "tensor", "taken", "selftest_input", "selftest_output")
 
 
 def is_keyword(text: str) -> bool:
-    """Whether C or C++ forbids the word as a name, or a macro replaces it."""
+    """True if C or C++ forbids the word as a name, or a macro replaces it."""
     return text in WORDS
 
 
 def is_prefix(text: str) -> bool:
-    """Whether a model may be called so: its files, its functions and their struct
-    clash with nothing of C, of crt, or of build systems."""
+    """True if a model may be called so: its files, its functions and their struct clash
+    with nothing of C, of crt, or of build systems."""
     return text not in TAKEN and text != "crt" and not text.startswith(BEGINNINGS)
 
 
@@ -54,7 +54,9 @@ def chosen_prefix(name: str | None, path: str) -> str:
     if name is not None and name != good:
         what = f"'{name}' cannot be the name of C functions"
         if good == f"{made}_net":
-            what = f"'{name}' is a word of C, its library, a compiler or a build system"
+            what = (
+                f"'{name}' is reserved by C, its library, a compiler or a build system"
+            )
         raise BuildError("--name", what, f"for example '{good}'")
     return good
 
@@ -76,7 +78,7 @@ class Names:
         return self._known[text]
 
     def fresh(self, text: str) -> str:
-        """Another identifier every time."""
+        """A new identifier every time."""
         clean = identifier(text)[:LONGEST].rstrip("_")
         name, count = clean, 1
         while name in self._taken:
@@ -87,5 +89,5 @@ class Names:
 
 
 def accessors(symbol: str) -> tuple[str, str, str]:
-    """What follows NAME_ in the functions of an input or output."""
+    """The suffixes after NAME_ in the functions of an input or output."""
     return symbol, f"set_{symbol}", f"bind_{symbol}"

@@ -38,14 +38,14 @@ class Pool:
 
     @property
     def weight_bytes(self) -> int:
-        """Of constants and of parameter images."""
+        """The bytes of constants and of parameter images."""
         shared = sum(c.array.nbytes for c in (*self.constants, *self.images))
         used = {name for c in self.images for name in self.users[c.symbol]}
         return shared + sum(m.image_bytes for m in self.models if m.name not in used)
 
     @property
     def saved_bytes(self) -> int:
-        """What these would take besides, if each model had its own."""
+        """The bytes that these would take in addition, if each model had its own."""
         alone = sum(m.weight_bytes + m.image_bytes for m in self.models)
         return alone - self.weight_bytes
 

@@ -22,7 +22,8 @@ class Arrow:
 
 
 def arrows(plan: Plan, stage: Stage) -> list[Arrow]:
-    """All of a stage: those from outside first, then in the order of the steps."""
+    """All arrows of a stage: those from outside first, then in the order of the
+    steps."""
     steps = plan.steps[stage.first : stage.end]
     makers = {a.tensor: i for i, s in enumerate(steps) for a in s.candidate.outputs}
     given: dict[str, list[Arrow]] = {}
@@ -74,7 +75,7 @@ def _path(
     stage: Stage,
     edges: dict[int, list[tuple[int, str]]],
 ) -> str:
-    """From a step along readers that are not drawn yet."""
+    """The path from a step along readers that are not drawn yet."""
     text = _label(at, steps, stage)
     drawn_any = False
     while edges.get(at):

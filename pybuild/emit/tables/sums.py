@@ -1,5 +1,5 @@
-"""What a model has in flash, and how NAME_verify knows it to be right: checksums of
-numbers, copies of tables of addresses. Numbers and names, no text.
+"""The contents of flash that NAME_verify checks: checksums of numbers, copies of tables
+of addresses. Numbers and names, no text.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _sum(symbol: str, array: Array) -> Sum:
 
 
 def _printed(array: Array) -> Array:
-    """As a C compiler reads what is printed of it."""
+    """The values that a C compiler reads from the printed array."""
     if array.dtype not in (np.float32, np.float64):
         return array
     return np.where(np.isnan(array), array.dtype.type(np.nan), array)

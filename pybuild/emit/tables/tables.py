@@ -241,32 +241,32 @@ class Tables:
 
     @property
     def arena_bytes(self) -> int:
-        """Of the CPU, in all its regions."""
+        """The bytes of the CPU's arena, in all its regions."""
         return sum(row.bytes for row in self.regions if not row.device)
 
     @property
     def pushes(self) -> bool:
-        """Whether inputs come in rows."""
+        """True if inputs come in rows."""
         return any(row.rows for row in self.inputs)
 
     @property
     def sampled(self) -> bool:
-        """Whether an input's samples come a few at a time."""
+        """True if an input's samples come a few at a time."""
         return any(row.sampled for row in self.inputs)
 
     @property
     def state_bytes(self) -> int:
-        """Of what is saved; 0: there is no state."""
+        """The bytes of the saved state; 0: there is none."""
         return SUM_BYTES + sum(row.bytes for row in self.kept) if self.kept else 0
 
     @property
     def has_arena(self) -> bool:
-        """Whether the CPU has one region and the user gave none."""
+        """True if the CPU has one region and the user gave none."""
         return [r.name for r in self.regions if not r.device] == ["arena"]
 
     @property
     def takes_arena(self) -> bool:
-        """Whether an arena is all the memory that there is."""
+        """True if an arena is all the memory that there is."""
         return self.device_count == 1 and self.has_arena and not self.unused
 
     @property
@@ -308,12 +308,12 @@ class Tables:
 
     @property
     def plain_stages(self) -> bool:
-        """Each step is a stage, on the CPU: nothing is said of them."""
+        """True if each step is a stage on the CPU, so that no stage table is needed."""
         return all((s.count, s.device, s.link) == (1, 0, 0) for s in self.stages)
 
     @property
     def stage_bytes(self) -> int:
-        """Of that, for the stages and what their steps wait for."""
+        """The part of these bytes that is for stages and the links of their steps."""
         stages = 0 if self.plain_stages else len(self.stages)
         return STAGE_BYTES * stages + LINK_BYTES * len(self.links)
 

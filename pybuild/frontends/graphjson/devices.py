@@ -1,4 +1,4 @@
-"""Whether every node of a graph JSON file reads tensors of its own device.
+"""Checks that every node of a graph JSON file reads tensors of its own device.
 
 Copies between devices are nodes of the file: functions named __copy. Inputs and
 parameters that several devices read need none: they are placed on all of them.

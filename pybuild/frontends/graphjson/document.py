@@ -62,7 +62,7 @@ class Item:
 
     @property
     def is_view(self) -> bool:
-        """Whether its output is its input's memory."""
+        """True if its output is its input's memory."""
         return self.function == NOP
 
 
@@ -73,7 +73,7 @@ class Document:
     inputs  nodes, in the order of the executor's inputs; weights among them
     lazy    names of the inputs that get no memory before they are bound
     facts   what our writer adds: the model's name, quantisation of inputs, and
-            "storage": "free" where the ids are no plan but one for each entry
+            "storage": "free" where the ids are not a plan but one for each entry
     """
 
     source: str
@@ -90,7 +90,7 @@ class Document:
 
     @property
     def is_planned(self) -> bool:
-        """Whether its storage ids are to be honoured."""
+        """True if its storage ids are to be honoured."""
         given = any(entry.storage != FREE for entry in self.entries)
         return given and self.facts.get("storage") != "free"
 

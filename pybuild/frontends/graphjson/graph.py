@@ -264,7 +264,7 @@ class _Nodes:
         self.nodes.append(node)
 
     def _places(self, item: Item, operator: str) -> tuple[int, ...]:
-        """Where among the inputs of a node one is left out, in order."""
+        """The positions of omitted inputs of a node, in order."""
         text = item.attrs.get("absent", "[]")
         absent = decoded(self.document, item, "absent", text, self.found)
         signature = SIGNATURES[operator]
@@ -300,7 +300,7 @@ def _parameter_problems(
 
 
 def _type_problems(graph: Graph, node: Node) -> list[Problem]:
-    """What infer() says of a node, also when it did not expect such a one."""
+    """The problems that infer() finds in a node, also for unexpected forms."""
     try:
         return check_types(replace(graph, nodes=(node,)))
     except _DO_NOT_FIT as error:

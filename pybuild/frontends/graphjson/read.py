@@ -199,7 +199,7 @@ def _entry_problems(
     for name in lists.get("lazy_init_input", []):
         if name not in inputs:
             hint = f"inputs are {', '.join(inputs)}"
-            what = f"'attrs.lazy_init_input' has '{name}', which is no input"
+            what = f"'attrs.lazy_init_input' has '{name}', which is not an input"
             yield Problem(source, what, hint)
 
 
@@ -219,7 +219,7 @@ def _entries(lists: Mapping[str, Sequence[Any]]) -> tuple[Entry, ...]:
 
 
 def _facts(source: str, metadata: Any, found: list[Problem]) -> Mapping[str, Any]:
-    """What our writer added; other writers put anything in "metadata"."""
+    """The metadata that our writer added; other writers put anything in "metadata"."""
     facts = metadata.get(FACTS) if isinstance(metadata, dict) else None
     if facts is None:
         return {}

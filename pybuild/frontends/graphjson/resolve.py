@@ -1,4 +1,4 @@
-"""Which operator a node is, and with which attributes; what is said where none is.
+"""Finds the operator of a node, with its attributes, or reports that there is none.
 
 In this order: `attrs.op`, which our writer adds; the functions that every executor
 has; a library of functions.
@@ -26,7 +26,7 @@ OWN = (
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a node computes; op "" for nothing that is known."""
+    """The operator or function that a node computes; op "": unknown."""
 
     op: str
     attrs: Mapping[str, Attr]
@@ -56,7 +56,7 @@ def attrs_of(
 
 
 def is_flat(item: Item) -> bool:
-    """Whether the function wants every tensor with one dimension."""
+    """True if the function wants every tensor with one dimension."""
     flat = item.attrs.get("flatten_data") == "1"
     return flat and item.function not in RESERVED
 
@@ -64,7 +64,7 @@ def is_flat(item: Item) -> bool:
 def decoded(
     document: Document, item: Item, key: str, text: str, found: list[Problem]
 ) -> Attr:
-    """An attribute's value; None, and a finding, for what is no JSON."""
+    """An attribute's value; None, and a finding, for what is not JSON."""
     try:
         return decode(text)
     except ValueError as error:

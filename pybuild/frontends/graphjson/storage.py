@@ -1,4 +1,5 @@
-"""Whether the storage ids of a document can hold what they must, for as long as needed.
+"""Checks that the storage ids of a document can hold their values as long as they are
+needed.
 
 An input keeps its memory to itself; a result is not written over before its last use;
 a view lies where its input does and is no larger.
@@ -29,7 +30,8 @@ class _Use:
 
 
 def storage_problems(document: Document) -> list[Problem]:
-    """Every two values that are in one memory at one time, or of two kinds."""
+    """A problem for every two values that overlap in memory and time, or differ in
+    kind."""
     uses = _uses(document)
     by_storage: dict[int, list[_Use]] = {}
     for use in uses:
@@ -91,7 +93,7 @@ def _is_shared_view(document: Document, item: Item) -> bool:
 
 
 def _view_problems(document: Document, item: Item) -> Iterator[str]:
-    """What is wrong with a `__nop`, which writes nothing anywhere."""
+    """The problems of a `__nop`, which writes nothing."""
     if not _is_plain_view(item):
         return
     name = document.items[item.inputs[0][0]].name

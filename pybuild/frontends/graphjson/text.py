@@ -38,7 +38,7 @@ def parse(source: str, data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BuildError(source, f"is not valid JSON: {error}") from None
     if not isinstance(top, dict):
-        raise BuildError(source, "is no graph: its JSON is not an object")
+        raise BuildError(source, "is not a graph: its JSON is not an object")
     return top
 
 
@@ -52,7 +52,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def form_problems(source: str, top: dict[str, Any]) -> list[Problem]:

@@ -14,9 +14,9 @@ _MOST_SCALE = 3.5e38
 
 
 def encode(value: Attr) -> str:
-    """The text of an attribute: JSON, but a word that is no JSON stands for itself.
+    """The text of an attribute: JSON, but a word that is not JSON stands for itself.
 
-    Errors  TypeError for what is no int, float, bool, str, None or tuple of them
+    Errors  TypeError for what is not an int, float, bool, str, None or tuple of them
     """
     _check(value)
     if isinstance(value, str) and _is_word(value):
@@ -46,7 +46,7 @@ def parse_json(text: str) -> Any:
 
 
 def _is_word(text: str) -> bool:
-    """Whether decode() takes a text for itself."""
+    """True if decode() takes a text for itself."""
     try:
         json.loads(text)
     except json.JSONDecodeError:

@@ -151,7 +151,7 @@ def _json(value: Any) -> str:
 
 
 def _text(top: dict[str, Any]) -> str:
-    """One node a line, so that two files can be compared."""
+    """The graph as text with one node a line, so that two files can be compared."""
     nodes = ",\n    ".join(_json(node) for node in top["nodes"])
     rest = {key: value for key, value in top.items() if key != "nodes"}
     lines = [f'  "nodes": [\n    {nodes}\n  ]' if nodes else '  "nodes": []']

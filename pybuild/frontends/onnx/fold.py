@@ -45,7 +45,7 @@ def _gather(op: Op, values: Sequence[Any]) -> Any:
 
 
 def _cuts(op: Op, values: Sequence[Any]) -> list[slice]:
-    """What a Slice takes of each axis."""
+    """The slices that a Slice takes of each axis."""
     data = values[0]
     if len(values) == 1:
         starts, ends = op.integers("starts", ()), op.integers("ends", ())
@@ -120,7 +120,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Fold:
 
 
 def _chained(function: Callable[[Any, Any], Any]) -> Fold:
-    """Of any number of values, of one too."""
+    """A fold of one or more values by a function of two."""
     two = _binary(function)
 
     def fold(op: Op, values: Sequence[Any]) -> Any:
@@ -144,7 +144,7 @@ def _product(op: Op, values: Sequence[Any]) -> Any:
 
 
 def _nonzero(op: Op, values: Sequence[Any]) -> Any:
-    """Of a scalar no axis, as ONNX has it."""
+    """The indices of elements that are not 0; a scalar has no axis, as in ONNX."""
     x = values[0]
     places = np.nonzero(x) if x.ndim else np.zeros((0, int(x != 0)))
     return np.asarray(places, np.int64)

@@ -18,7 +18,7 @@ _QCDQ = "convert it to QCDQ: qonnx-convert --output-style qcdq"
 
 
 def hint_of(op: Op) -> str:
-    """What to do instead of an operator that is refused; "": nothing in particular."""
+    """The hint for an operator that is refused; "": none in particular."""
     if op.domain.startswith(_QONNX):
         return _QCDQ
     return REFUSED.get(op.kind, "") if op.domain == MICROSOFT else ""

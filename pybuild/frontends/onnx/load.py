@@ -289,7 +289,8 @@ def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
 
 
 def _import(draft: Draft, op: Op) -> None:
-    """One node; what is wrong with it is noted, what reads it examined if it can be."""
+    """Imports one node; its problems are noted, and its readers are examined if
+    possible."""
     op = replace(op, inputs=tuple(draft.inner.get(n, n) for n in op.inputs))
     handler = OPERATORS.get((op.domain, op.kind))
     if handler is None and (op.domain or op.kind not in ONLY_FOLDED):
@@ -341,7 +342,7 @@ def _note_unsigned(draft: Draft, op: Op) -> None:
 
 
 def _finish_outputs(draft: Draft, model: OnnxModel) -> None:
-    """Every output exists, and a uint8 one is uint8 again."""
+    """Makes sure that every output exists, and that a uint8 output is uint8 again."""
     for value in model.outputs:
         if not draft.has(value.name):
             what = f"output '{value.name}' is never computed"

@@ -127,7 +127,7 @@ def load(
 
 
 def _signatures(model: FlatModel) -> tuple[str, ...]:
-    """Of a file with several, the one that is read first."""
+    """The names of the file's signatures, beginning with the one that is read."""
     found = sorted(model.signatures.items(), key=lambda one: one[1] != model.number)
     return tuple(name for name, _ in found)
 
@@ -163,7 +163,7 @@ def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
         made.append(tensor.name)
     for key in sorted(dims):
         names = ", ".join(f"'{n}'" for n in made)
-        what = f"'{key}' is no open dimension of an input ({names})"
+        what = f"'{key}' is not an open dimension of an input ({names})"
         builder.problems.append(Problem("--input-dim", what))
     return tuple(made)
 
@@ -204,7 +204,7 @@ def _placeholder(builder: Builder, index: int) -> Tensor:
 
 
 def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
-    """One operator; what is wrong with it goes to the builder's problems."""
+    """Translates one operator; its problems go to the builder's problems."""
     places = (*flat.outputs, *(i for i in flat.inputs if i != -1))
     silent = flat.code in SILENT
     if bool(flat.outputs) == silent or not all(_exists(builder, i) for i in places):

@@ -64,7 +64,7 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def scaled(axes: Sequence[Axis], units: tuple[int, ...]) -> tuple[Axis, ...]:
-    """Steps in elements where an index is that of a whole matrix."""
+    """The axes with steps in elements, for indices of whole matrices."""
     return tuple(
         Axis(x.size, tuple(s * u for s, u in zip(x.steps, units, strict=True)))
         for x in axes
@@ -72,7 +72,7 @@ def scaled(axes: Sequence[Axis], units: tuple[int, ...]) -> tuple[Axis, ...]:
 
 
 class _Window:
-    """One spatial axis: numbers of the kernel, as arguments."""
+    """One spatial axis: its numbers as arguments of the kernel."""
 
     def __init__(
         self, k: Builder, node: Node, shapes: Sequence[Sequence[int]], n: int
@@ -146,7 +146,7 @@ def _places(
     place: Expr,
     body: Callable[[Expr, Sequence[Expr]], None],
 ) -> None:
-    """Every output, and where its window starts on each axis."""
+    """Loops over every output, with the start of its window on each axis."""
     if len(starts) == len(windows):
         body(place, starts)
         return
@@ -164,7 +164,7 @@ def _taps(
     at: tuple[Expr, Expr],
     body: Callable[[Expr, Expr], None],
 ) -> None:
-    """Every tap of a window that is on the input."""
+    """Loops over every tap of a window that is inside the input."""
     if not windows:
         body(*at)
         return

@@ -39,7 +39,7 @@ _LIMITS = "the least score, the greatest overlap"
 
 
 def _share() -> Intrin:
-    """What two boxes both cover, of what either covers; 0 of one without area."""
+    """The intersection of two boxes over their union; 0 for boxes without area."""
     a0, a1, a2, a3 = a = tuple(Var(f"a{n}", FLOAT32) for n in range(4))
     b0, b1, b2, b3 = b = tuple(Var(f"b{n}", FLOAT32) for n in range(4))
     first, second, high, wide, both = (
@@ -114,7 +114,7 @@ def _best(k: Builder, scores: Expr, free: Expr, count: Expr) -> Var:
 def _drop(
     k: Builder, boxes: Expr, free: Expr, best: Expr, count: Expr, most: Expr
 ) -> None:
-    """No box that overlaps this one may be taken any more."""
+    """Marks boxes that overlap this one, so that they are not selected."""
     mine = k.let("mine", offset(boxes, best * 4))
     sides = [k.let(f"side{n}", load(mine, n)) for n in range(4)]
     with k.loop("j", count) as j, k.when(i32(load(free, j)) > 0):
@@ -176,7 +176,7 @@ def roi_align(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 class _Axis:
-    """Where the samples of a box lie on one axis, and how many a cell has."""
+    """The sample positions of a box on one axis, and their number in a cell."""
 
     def __init__(
         self, k: Builder, box: Expr, scale: Expr, side: tuple[int, bool],

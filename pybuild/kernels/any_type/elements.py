@@ -1,4 +1,4 @@
-"""How kernels read and write elements of every type.
+"""Reads and writes elements of every type in kernels.
 
 In memory a bool is a byte, float16 and bfloat16 are bits; in expressions they are BOOL
 and FLOAT32. Integers compute as unsigned ones of at least 32 bits, which wrap.

@@ -70,7 +70,7 @@ def _intrin(name: str, kinds: tuple[DType, ...], result: DType) -> Intrin:
 
 
 def _converted(x: Expr, to: DType) -> Expr:
-    """As ops.map.converted."""
+    """The expression for ops.map.converted."""
     kind = scalar_type(x)
     if kind == to:
         return x
@@ -162,7 +162,7 @@ def _divide(a: Expr, b: Expr) -> Expr:
 
 
 def _remainder(a: Expr, b: Expr) -> Expr:
-    """With the sign of a."""
+    """The remainder with the sign of a."""
     kind = scalar_type(a)
     if not kind.is_float:
         return _whole_quotient(a, b, "%")
@@ -173,7 +173,7 @@ def _remainder(a: Expr, b: Expr) -> Expr:
 
 
 def _modulo(a: Expr, b: Expr) -> Expr:
-    """With the sign of b."""
+    """The remainder with the sign of b."""
     kind = scalar_type(a)
     if kind.is_float:
         rest = _intrin("remainder", (kind, kind), kind)(a, b)
@@ -271,7 +271,7 @@ def _shift(left: bool) -> Callable[[Expr, Expr], Expr]:
 
 
 def _requantize(a: Expr, multiplier: Expr, shift: Expr) -> Expr:
-    """By two roundings, `shift` in bits to the left, -30 to 30."""
+    """Requantises with two roundings, `shift` in bits to the left, -30 to 30."""
     zero = const(0)
     left, right = (
         select(zero < shift, shift, zero),

@@ -1,8 +1,8 @@
 """matmul of float32: some rows by some columns at a time, each sum in a register.
 
-Each sum adds its products in order, so its bits are those of one sum at a time. Where
-rows or columns are no multiple of a block, the last block lies over the end of the one
-before.
+Each sum adds its products in order, so its bits are those of one sum at a time. If
+rows or columns are not a multiple of a block, the last block overlaps the end of the
+one before.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 class _Code:
-    """One pair of matrices."""
+    """The code for one pair of matrices."""
 
     def __init__(self, sizes: Sizes, rows: int, columns: int) -> None:
         self.sizes, self.rows, self.columns = sizes, rows, columns

@@ -162,7 +162,7 @@ def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """One pass over the elements for each place: those after the last one found."""
+    """Finds each result in one pass over the elements after the last one found."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     largest = bool(node.attrs["largest"])
     operands = whole_operands(node, graph)
@@ -211,7 +211,7 @@ def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def places(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """One pass; what has no room is only counted."""
+    """Finds the indices in one pass; those without room are only counted."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands = whole_operands(node, graph)
     what = "how many elements are not zero, and where the first of them are"
@@ -232,7 +232,7 @@ def places(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def distinct(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """Each row is compared with all before; a new one moves those that sort after."""
+    """Compares each row with all before; a new one moves those that sort after it."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     ordered = bool(node.attrs["sorted"])
     operands = whole_operands(node, graph)
@@ -289,7 +289,7 @@ def _after(
     k: Builder, edge: Expr, places: tuple[Expr, Expr], value: Expr,
     before: Callable[[Expr, Expr], Expr],
 ) -> Expr:  # fmt: skip
-    """Whether an element comes after the one that was found last, `edge`."""
+    """True if an element comes after the one that was found last, `edge`."""
     last, m = places
     same = select(before(edge, value), const(1, BOOL), last < m)
     later = select(before(value, edge), const(0, BOOL), same)

@@ -28,7 +28,7 @@ _COST = 8
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop: turns, and how far each pointer moves, in elements."""
+    """One loop: iterations, and how far each pointer moves, in elements."""
 
     size: int
     steps: tuple[int, ...]
@@ -113,7 +113,7 @@ def _nested(
 
 
 def form(axes: Sequence[Axis]) -> str:
-    """What distinguishes the code of two nests."""
+    """The key that distinguishes the code of two loop nests."""
     rows = (
         "".join("0" if s == 0 else "1" if s == 1 else "s" for s in axis.steps)
         for axis in axes
@@ -129,7 +129,8 @@ def _memory(tensor: Tensor) -> DType:
 
 
 class Way(Enum):
-    """How an angle becomes small; the value is a part of the kernel's name."""
+    """The way in which an angle is reduced; the value is a part of the kernel's
+    name."""
 
     USUAL = ""  # one expression, as of any other function
     NEAR = "_near"  # the graph says that it is small

@@ -1,7 +1,7 @@
 """matmul of two computed tensors of integers: some rows by some columns at a time.
 
 The columns of the second tensor are turned into scratch first, so that one pointer
-reads those of a block forward. Where rows or columns are no multiple of a block, the
+reads those of a block forward. Where rows or columns are not a multiple of a block, the
 last block lies over the end of the one before. Knows no type and no core.
 """
 
@@ -143,7 +143,7 @@ class Product(ABC):
 
     @contextmanager
     def _lanes(self) -> Iterator[tuple[Expr, Expr]]:
-        """Each value of a block's first column, and where it lies."""
+        """Each value of a block's first column, and its offset."""
         k, count = self.k, self.tile[1]
         if self.lanes == 1:
             with k.loop("d", self.inner) as d:
@@ -163,7 +163,7 @@ class Product(ABC):
         return self.lanes
 
     def _of_rows(self, row: Expr, left: Expr, to: Expr, turned: Expr) -> None:
-        """Some rows by all columns, in a function of their own."""
+        """Computes some rows by all columns, in a separate function."""
         k, (rows, count) = self.k, self.tile
         given: dict[str, Expr] = {"w": turned, "n": self.n, "k": self.inner}
         given["pitch"] = self.step
@@ -205,7 +205,7 @@ class Product(ABC):
     @property
     @abstractmethod
     def given(self) -> dict[str, Expr]:
-        """What the end of a sum needs."""
+        """The arguments that the epilogue of a sum needs."""
 
     def begin(self, number: int) -> tuple[Packed, ...]:
         """Binds arguments and tables, the first of which has that number."""
@@ -213,45 +213,48 @@ class Product(ABC):
 
     @abstractmethod
     def turn(self, value: Expr, total: Var) -> Expr:
-        """What is stored of a column's value; what it adds to the column's total."""
+        """The stored form of a column's value, and its contribution to the column's
+        total."""
 
     @abstractmethod
     def turned_all(self, first: Expr, totals: Sequence[Var]) -> None:
-        """After the values of a block of columns."""
+        """Code that follows the values of a block of columns."""
 
     def clear(self, block: Var) -> None:
-        """What no value of a block's columns is written to, and is read."""
+        """Clears the places of a block's columns that are read, but to which no value
+        is written."""
         return
 
     def lane(self, number: Expr, many: Expr) -> Expr:
-        """Where one of `many` values that are multiplied together lies."""
+        """The offset of one of `many` values that are multiplied together."""
         return number
 
     def placed(self, index: int, x: Expr) -> Expr:
-        """Where a row of a block is read."""
+        """The offset at which a row of a block is read."""
         return x
 
     def of_row(self, index: int, x: Expr) -> dict[str, Expr]:
-        """What a row of a block adds to each of its sums, by name."""
+        """The terms that a row of a block adds to each of its sums, by name."""
         return {}
 
     @abstractmethod
     def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
-        """Of each row by each column of a block; `w` moves on to the next."""
+        """The sums of each row by each column of a block; moves `w` on to the next
+        block."""
 
     def zeros(self) -> list[Var]:
-        """Sums of a block."""
+        """The zeroed sums of a block."""
         return [self.k.let("sum", self.zero) for _ in range(math.prod(self.tile))]
 
     @abstractmethod
     def end(
         self, known: Mapping[str, Var], total: Expr, row: int, column: Expr
     ) -> Expr:
-        """What is stored of a sum."""
+        """The value that is stored for a sum."""
 
 
 class Turns(Product):
-    """A product of four values a turn. Where a row is no multiple of four, the last
+    """A product of four values a turn. Where a row is not a multiple of four, the last
     turn begins earlier, and the turned columns have zeros for what was read before.
     """
 
@@ -274,7 +277,7 @@ class Turns(Product):
         return self.turned_lane(number + (self.lanes - many))
 
     def turned_lane(self, number: Expr) -> Expr:
-        """Where value 0 to 3 of a turn lies."""
+        """The place of value 0 to 3 of an iteration."""
         return number
 
     def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
@@ -294,13 +297,13 @@ class Turns(Product):
 
     @abstractmethod
     def add(self, sums: Sequence[Var], rows: Sequence[Expr], d: Expr, w: Expr) -> None:
-        """Four products of each row by each column."""
+        """Adds four products of each row by each column."""
 
 
 def first_of_block(
     k: Builder, at: Expr, count: Expr, known: int, together: int
 ) -> Expr:
-    """Where a block begins: the last one ends with the rows or columns."""
+    """The first index of a block; the last block ends with the rows or columns."""
     if known % together == 0:
         return at
     return k.let("first", minimum(at, count - together))

@@ -1,1 +1,2 @@
-"""What every kernel is written with: builder, candidate, window, rows, intrinsics."""
+"""The parts that every kernel is written with: builder, candidate, window, rows,
+intrinsics."""

@@ -40,12 +40,12 @@ Named = tuple[str, int]
 
 
 def have_room(pairs: Iterable[tuple[Named, Named]]) -> bool:
-    """Whether these numbers can be halves of arguments: have 15 bits."""
+    """True if these numbers can be halves of arguments: have 15 bits."""
     return all(0 <= n < 1 << 15 for pair in pairs for _, n in pair)
 
 
 def told(computes: str, order: str, end: str = "") -> str:
-    """What readers of a kernel's C are told: a field a line.
+    """The description of a kernel in the comment of its C: a field a line.
 
     computes  a formula or a sentence, with types
     order     in which it reads and writes
@@ -75,7 +75,7 @@ class Builder:
 
     @classmethod
     def after(cls, func: Func, values: Iterable[int], name: str, doc: str) -> Builder:
-        """What goes on where a kernel ends."""
+        """A builder that continues where a kernel ends."""
         k = cls(name, doc)
         k.values += values
         k._args += func.args
@@ -95,8 +95,8 @@ class Builder:
         return var
 
     def halves(self, low: Named, high: Named) -> tuple[Expr, Expr]:
-        """Two integers of the layer in one argument, of which `have_room` says that it
-        can be."""
+        """Two integers of the layer, packed in one argument if `have_room` allows
+        it."""
         both = self.arg(f"{low[0]}_{high[0]}", high[1] << 16 | low[1])
         return self.let(low[0], both & 0xFFFF), self.let(high[0], both >> 16)
 
@@ -127,7 +127,7 @@ class Builder:
     def store(
         self, pointer: Expr, index: Operand, value: Expr, wide: bool = False
     ) -> None:
-        """As loop.Store; `index` may be a vector."""
+        """Adds a loop.Store; `index` may be a vector."""
         at = index if isinstance(index, Expr) else i32(index)
         self._blocks[-1].append(Store(pointer, at, value, wide))
 
@@ -198,7 +198,7 @@ class Builder:
         self._blocks[-1].append(Part(known, tuple(params), values, body, in_place, doc))
 
     def call(self, func: Func, pointers: Sequence[Expr], values: Iterable[int]) -> None:
-        """Another kernel, as a part of this one: it may work in place."""
+        """Adds another kernel as a part of this one; it may work in place."""
         given: dict[Var, Expr] = {}
         body = []
         for stmt in func.body:

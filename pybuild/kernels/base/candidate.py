@@ -1,4 +1,4 @@
-"""What a kernel offers the planner: its code, its tables, its rows of each tensor.
+"""A kernel as the planner sees it: its code, its tables, its rows of each tensor.
 
 Knows no addresses: rows and bytes only.
 """
@@ -36,7 +36,7 @@ class RowAccess:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one row, of one image."""
+        """True if it is one row, of one image."""
         ways = (self.rows, self.window, self.pad, self.pad_row)
         return ways == (1, 1, 0, None)
 
@@ -68,7 +68,8 @@ class Packed:
     def later(
         cls, role: str, order: str, arrange: Callable[..., Array], *given: Any
     ) -> Packed:
-        """One that is arranged when it is read, once: most candidates never are."""
+        """A constant that is arranged when it is first read, because most candidates
+        never are."""
         made = functools.cache(functools.partial(arrange, *given))
         return cls(role, made, order=order)
 
@@ -78,7 +79,7 @@ class Packed:
 
     @property
     def is_bound(self) -> bool:
-        """Whether it is known only at run time where it lies."""
+        """True if it is known only at run time where it lies."""
         return bool(self.parameters or self.place)
 
 

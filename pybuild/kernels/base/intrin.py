@@ -29,7 +29,7 @@ def low_half(value: Expr) -> Expr:
 
 
 def two_halves(high: Expr, low: Expr) -> Expr:
-    """Two int16 in one int32."""
+    """Packs two int16 into one int32."""
     return high * 65536 + (low & 0xFFFF)
 
 

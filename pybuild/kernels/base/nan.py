@@ -36,12 +36,12 @@ LEAST = Bitcast(const(-0x800000, INT32), FLOAT32)
 
 
 def ignores(node: Node) -> bool:
-    """Whether the user has promised that this layer reads no NaN: `--nan ignore`."""
+    """True if the user has promised that this layer reads no NaN: `--nan ignore`."""
     return bool(node.attrs.get(IGNORE_NAN, False))
 
 
 def numbers_mark(node: Node) -> str:
-    """In the name of a kernel that is another one then."""
+    """The part of a kernel's name that says that it ignores NaN."""
     return "_numbers" if ignores(node) else ""
 
 
@@ -51,10 +51,10 @@ def greater(numbers: bool) -> Callable[[Expr, Expr], Expr]:
 
 
 def above(x: Expr, y: Expr) -> Expr:
-    """Whether x is greater; NaN is greater than any number."""
+    """True if x is greater; NaN is greater than any number."""
     return select(x <= y, const(0, BOOL), equal(y, y))
 
 
 def below(x: Expr, y: Expr) -> Expr:
-    """Whether x is less; NaN is less than any number."""
+    """True if x is less; NaN is less than any number."""
     return select(y <= x, const(0, BOOL), equal(y, y))

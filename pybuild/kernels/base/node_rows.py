@@ -12,7 +12,7 @@ from pybuild.kernels.base.candidate import Packed
 
 
 class NodeRows:
-    """Of the first `count` inputs those that are computed; tables as they are asked.
+    """The computed ones of the first `count` inputs; tables in the order of requests.
 
     computed  names of tensors; tables  in the order of their pointers
     """

@@ -1,5 +1,5 @@
-"""Code that is alike for many layers is written once: its arrays are no part of it, nor
-are numbers that it is only given."""
+"""Code that is alike for many layers is written once: its arrays are not part of it,
+nor are numbers that are passed to it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Written:
     numbers: Mapping[str, int]
 
     def finish(self, in_place: bool = False) -> Func:
-        """As `Builder.finish`."""
+        """Does the same as `Builder.finish`."""
         return self.kernel.finish(in_place)
 
     @property
     def values(self) -> list[int]:
-        """Those of the arguments."""
+        """The values of the arguments."""
         return [
             self.numbers[value.field] if isinstance(value, Later) else value
             for value in self.kernel.values

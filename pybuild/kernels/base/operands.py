@@ -1,4 +1,4 @@
-"""How a kernel without a window takes its tensors: whole, or row by row.
+"""The operands of kernels without a window: whole tensors, or row by row.
 
 Constant inputs become tables; the pointer numbers follow crt's order (outputs,
 inputs, constants). Knows no operator.
@@ -58,20 +58,21 @@ class Operands:
 
 
 def whole_operands(node: Node, graph: Graph) -> Operands:
-    """Every tensor in one piece, in one call."""
+    """The operands of one call with whole tensors."""
     inputs = tuple(whole(graph.tensor(n)) for n in _computed(node, graph))
     return _operands(node, graph, whole(graph.tensor(node.output)), inputs, (1, 1))
 
 
 def row_operands(node: Node, graph: Graph) -> Operands:
-    """Every computed tensor row by row; one of height 1 the same on each call."""
+    """The operands of calls row by row; a tensor of height 1 is the same in each
+    call."""
     y = graph.tensor(node.output)
     inputs = tuple(_row(graph.tensor(n)) for n in _computed(node, graph))
     return _operands(node, graph, by_rows(y), inputs, y.shape[:2])
 
 
 def can_go_by_rows(node: Node, graph: Graph) -> bool:
-    """Whether rows of the output [N,H,W,C] need rows of the inputs, one for one."""
+    """True if rows of the output [N,H,W,C] need rows of the inputs, one for one."""
     y = graph.tensor(node.output)
     if len(y.shape) != 4 or y.shape[1] == 1 or max(y.shape[:2]) > MOST_BANDS:
         return False
@@ -87,14 +88,15 @@ def can_go_by_rows(node: Node, graph: Graph) -> bool:
 
 
 def elementwise_operands(node: Node, graph: Graph) -> Operands:
-    """By rows where that is possible and pays."""
+    """The operands by rows if that is possible and worthwhile."""
     if can_go_by_rows(node, graph):
         return row_operands(node, graph)
     return whole_operands(node, graph)
 
 
 def inner_shape(tensor: Tensor, operands: Operands, rank: int) -> tuple[int, ...]:
-    """What one call sees of a tensor, with as many axes as a tensor of `rank`."""
+    """The shape of the part of a tensor that one call sees, with as many axes as a
+    tensor of `rank`."""
     shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
     return shape[2:] if operands.bands > 1 else shape
 

@@ -47,7 +47,7 @@ def _held(x: Expr) -> Expr:
 
 
 def _few(x: Expr, rounded: Callable[[Expr], Expr]) -> Expr:
-    """Of what may be no integer."""
+    """The rounding of a number that may not fit an integer."""
     inside = select(x < _INTEGERS, select(x < -_INTEGERS, _real(0.0), x), _real(0.0))
     fits = select(x < _INTEGERS, x > -_INTEGERS, x < -_INTEGERS)
     return _held(select(fits, rounded(inside), x))
@@ -84,7 +84,7 @@ WHOLE_EVEN = Intrin(
 
 
 def _vector(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
-    """On a target with "mve" a function of the module: llvm_declared.py."""
+    """A function of the module on a target with "mve": llvm_declared.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
 
@@ -172,5 +172,5 @@ NAMES = frozenset(
 
 
 def reals_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Four floats."""
+    """Loads four floats."""
     return wide(pointer, index, REALS)

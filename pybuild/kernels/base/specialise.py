@@ -44,7 +44,7 @@ _Kept = Callable[[Part], Container[Var]]
 
 
 def specialise(candidate: Candidate) -> Candidate:
-    """The same work by a kernel that needs no argument array."""
+    """The same work by a kernel that needs no arguments."""
     if candidate.finish is not None:
         candidate = replace(candidate, finish=specialise(candidate.finish))
     func = candidate.func

@@ -28,7 +28,7 @@ def outside_pixel(window: Window, value: float, elem: DType) -> tuple[Packed, ..
 
 @dataclass(frozen=True)
 class Pixels:
-    """Where the pixels of one layer's windows are.
+    """The places of the pixels in one layer's windows.
 
     rows     under the window
     outside  pointer to the pixel that stands for those outside; None: there are none
@@ -62,7 +62,7 @@ class Pixels:
         return select(margin < 0, self.outside, inside)
 
     def margin(self, k: Builder, column: Expr, mark: str = "") -> Expr | None:
-        """Columns to the nearer end of the row; negative: outside."""
+        """The columns to the nearer end of the row; negative: outside."""
         if self.outside is None:
             return None
         nearer = minimum(column, self.width - 1 - column)

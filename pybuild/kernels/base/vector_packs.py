@@ -82,7 +82,7 @@ def _twice_up(v: Expr, m: Expr, n: Expr) -> Expr:
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
-    """On a target with "mve" a function of the module: llvm_declared.py."""
+    """A function of the module on a target with "mve": llvm_declared.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
 
@@ -214,13 +214,14 @@ def gathered_halves(pointer: Expr, places: Expr) -> Expr:
 
 
 def even_halves(one: Expr, shift: int) -> Expr:
-    """Four words, shifted down and held within int16: each first of two halves."""
+    """Four words, shifted right and saturated to int16, each in the first of two
+    halves."""
     value, left = _shifted_within(one, shift)
     return SHIFTED_EVEN8(Bitcast(value, HALVES), value, const(left))
 
 
 def shifted_halves(one: Expr, other: Expr, shift: int) -> Expr:
-    """The same of two fours of words, in turns."""
+    """The same for two vectors of four words, interleaved."""
     value, left = _shifted_within(other, shift)
     return SHIFTED_ODD8(even_halves(one, shift), value, const(left))
 
@@ -233,7 +234,7 @@ def _shifted_within(one: Expr, shift: int) -> tuple[Expr, int]:
 
 
 def held_bytes(halves: Expr, limits: tuple[Expr, Expr] | None) -> Expr:
-    """Bytes, in halves, within the limits; None: int8's own."""
+    """Bytes, in halves, clamped to the limits; None: int8's own."""
     return BYTE8(halves) if limits is None else HOLD8(halves, *limits)
 
 

@@ -36,12 +36,12 @@ HEADER = "crt/rounds.h"
 
 
 def _lanes(meaning: Callable[..., Expr], *vectors: Var) -> Expr:
-    """Of each lane what `meaning` makes of the vectors' lanes."""
+    """A vector whose lanes are `meaning` of the vectors' lanes."""
     return Lanes(tuple(meaning(*(Lane(v, i) for v in vectors)) for i in range(4)))
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
-    """On a target with "mve" a function of the module: llvm_declared.py."""
+    """A function of the module on a target with "mve": llvm_declared.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
 

@@ -64,7 +64,7 @@ def halves_at(pointer: Expr, index: Operand = 0) -> Expr:
 
 
 def words_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Four words; of a pointer to smaller ones, four of those widened."""
+    """Loads four words; smaller elements are widened."""
     return wide(pointer, index, WORDS)
 
 
@@ -241,5 +241,5 @@ ZIP2 = Intrin(
 
 
 def gathered_bytes(pointer: Expr, offsets: Expr) -> Expr:
-    """Four words as sixteen bytes."""
+    """Gathers four words as sixteen bytes."""
     return Bitcast(GATHER4(pointer, offsets), BYTES)

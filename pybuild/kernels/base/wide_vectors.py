@@ -64,7 +64,7 @@ def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
 
 
 def _each(meaning: Callable[..., Expr], *given: Var) -> Expr:
-    """Of each lane what `meaning` makes of the lanes of vectors, and of scalars."""
+    """A vector whose lanes are `meaning` of the lanes of vectors, and of scalars."""
     return Lanes(
         tuple(
             meaning(*(v if isinstance(v.type, DType) else Lane(v, i) for v in given))

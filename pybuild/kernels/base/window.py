@@ -47,7 +47,7 @@ class Window:
 
     @property
     def taps(self) -> int:
-        """Values that an output is made of."""
+        """The number of values that an output is computed from."""
         return self.kernel_h * self.kernel_w * self.group_channels
 
     @property
@@ -62,7 +62,7 @@ class Window:
 
     @property
     def run(self) -> int:
-        """Values of a row that are neighbours in the window."""
+        """The number of values of a row that are contiguous in the window."""
         return self.group_channels * (1 if self.by_taps else self.kernel_w)
 
     @property
@@ -72,17 +72,17 @@ class Window:
 
     @property
     def columns(self) -> int:
-        """Columns under the windows of a row, one after the other, padding included."""
+        """The number of columns under all windows of a row, padding included."""
         return (self.out_width - 1) * self.stride_w + self.span
 
     @property
     def right(self) -> int:
-        """Columns of padding that some window reads behind the row."""
+        """The number of columns of padding that some window reads after the row."""
         return max(self.columns - self.left - self.width, 0)
 
     @property
     def padded(self) -> bool:
-        """Some window reaches past an end of the row."""
+        """True if some window reaches past an end of the row."""
         return self.left > 0 or self.right > 0
 
     @property
@@ -91,12 +91,12 @@ class Window:
 
     @property
     def pointwise(self) -> bool:
-        """One tap, which is always inside."""
+        """True if the window has one tap, which is always inside."""
         return self.kernel_h == self.kernel_w == 1 and not self.padded
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         if self.pointwise:
             parts = ["pointwise", "strided" if self.stride_w > 1 else ""]
         else:
@@ -146,7 +146,7 @@ def convolution_window(
 def is_row_by_row(
     window: Window, rows: tuple[RowAccess, RowAccess], calls: tuple[int, int]
 ) -> bool:
-    """Whether each call of a layer makes a row of pixels from the row of the same
+    """True if each call of a layer makes a row of pixels from the row of the same
     number alone, so that it may write over it what it has read.
 
     rows   written and read
@@ -157,7 +157,7 @@ def is_row_by_row(
 
 
 def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:
-    """Rows and columns between taps; an argument only where it is not 1."""
+    """The rows and columns between taps; an argument only if it is not 1."""
     one = const(1)
     return (
         k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else one,
@@ -197,7 +197,7 @@ class Bound:
         self.row_runs: Expr = self.kernel_w if w.by_taps else one
 
     def fits(self, x0: Expr, pixels: int = 1) -> Expr:
-        """Whether the windows of so many pixels lie in the row, the first at x0."""
+        """True if the windows of so many pixels lie in the row, the first at x0."""
         span = (self.kernel_w - 1) * self.dilation_w + 1
         room = self.width - span - self.stride * (pixels - 1) - x0
         return const(0) <= minimum(x0, room)

@@ -34,8 +34,8 @@ def _pairs(layer: Layer) -> Array:
 
 
 def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
-    """Words in reading order: of each two pairs of output channels their weights
-    [O, taps] of each pair of taps, and what they end with."""
+    """Weights in reading order: for each two pairs of output channels, their weights
+    [O, taps] for each pair of taps, and their epilogue numbers."""
     order = np.asarray(layer.order)
     lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
     first = _pairs(layer)

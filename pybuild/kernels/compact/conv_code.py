@@ -51,7 +51,7 @@ class Layer:
 
     @property
     def run(self) -> int:
-        """Bytes of such a piece; read as words."""
+        """The bytes of such a piece, which is read as words."""
         w = self.window
         return w.channels * (w.kernel_w if self.columns == 1 else 1)
 
@@ -80,14 +80,14 @@ class Layer:
 
     @property
     def scratch(self) -> int:
-        """Bytes of the patch, and of a piece where one may not be all in a row."""
+        """Bytes of the patch, and of a piece that may not lie wholly in a row."""
         leaves = self.window.padded or self.run < WORD
         return self.patch + self.taken * leaves
 
     @property
     def pair_step(self) -> int:
-        """From the first pair of channels of a block to the second: of two or three
-        output channels some are computed twice."""
+        """The distance from the first pair of channels of a block to the second: with
+        two or three output channels some are computed twice."""
         return min(2, self.window.out_channels - 2)
 
     @property
@@ -113,7 +113,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         gaps = ", with gaps between taps" if self.window.dilated else ""
         return told(
             f"convolution, int8, int32 sums by pairs of int16 (SMLAD): windows of "
@@ -186,7 +186,7 @@ class _Writer:
                     k.assign(to, offset(to, 4))
 
     def _piece(self, row: Expr, first: Expr) -> Var:
-        """Where a piece is: in the row, or a copy with what stands beside that."""
+        """The start of a piece: in the row, or in a copy with the padding beside it."""
         k = self.k
         x = k.let("x", offset(row, first))
         leaves = minimum(first, self.inside - self.run - first) < 0
@@ -217,7 +217,7 @@ class _Writer:
             k.store(piece, byte, cast(value, INT8))
 
     def _channels(self, ox: Expr, more: Expr) -> None:
-        """All output channels of two pixels, in a function of their own."""
+        """Computes all output channels of two pixels, in a separate function."""
         k = self.k
         with k.part(
             f"dot_small_{self.layer.kind}".rstrip("_"),
@@ -245,7 +245,7 @@ class _Writer:
                     k.assign(y, offset(y, step))
 
     def _sums(self, w: Var, inner: dict[str, Var]) -> list[list[tuple[Var, Var]]]:
-        """Of two pairs of channels, of two pixels: 256 * a + b, and b."""
+        """The sums of two pairs of channels for two pixels: 256 * a + b, and b."""
         k = self.k
         sums = [
             [(k.let("both", 0), k.let("low", 0)) for _ in range(2)] for _ in range(2)

@@ -63,7 +63,7 @@ class Layer:
 
     @property
     def scratch(self) -> int:
-        """Bytes of the lines, and of what weights of 0 meet behind them."""
+        """Bytes of the lines, and of the bytes behind them that weights of 0 read."""
         w = self.window
         return w.kernel_h * self.pitch + (self.turns - w.kernel_w) * w.channels
 
@@ -81,7 +81,7 @@ class Layer:
 
     @property
     def has_room(self) -> bool:
-        """Whether all numbers have, in halves and quarters of arguments."""
+        """True if all numbers have, in halves and quarters of arguments."""
         w = self.window
         return have_room(self.arguments) and max(w.stride_w, w.left) < 1 << 7
 
@@ -92,7 +92,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         lines = "rows under the window are"
         if self.image is not None:
             lines = "output row by output row: the rows under the window are"
@@ -105,14 +105,14 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        """What distinguishes the sums of two layers."""
+        """The key that distinguishes the sums of two layers."""
         wide = "wide" if self.turns > UNROLLED else ""
         return "_".join(p for p in (wide, kind_of(self.epilogue, self.signed)) if p)
 
 
 def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
-    """Words in reading order: of each four channels their weights [C, taps] of each
-    tap, and what they end with."""
+    """Weights in reading order: for each four channels, their weights [C, taps] for
+    each tap, and their epilogue numbers."""
     w = layer.window
     read = in_blocks(w.channels, GROUP)
     whole = np.zeros((w.channels, w.kernel_h, layer.turns), np.int8)
@@ -188,7 +188,7 @@ class _Writer:
         copy(self.k, to, row, self.inside)
 
     def _pixels(self, y: Expr) -> None:
-        """All pixels of a row, whose lines are in scratch."""
+        """Computes all pixels of a row, whose lines are in scratch."""
         k = self.k
         with (
             k.loop("ox", self.out_width) as ox,
@@ -209,7 +209,7 @@ class _Writer:
             self._channels({p.name: p for p in params})
 
     def _channels(self, given: Mapping[str, Var]) -> None:
-        """All channels of a pixel."""
+        """Computes all channels of a pixel."""
         k, channels = self.k, given["channels"]
         finish = self.finish.inside(given)
         w = k.let("w", given["weights"])
@@ -235,14 +235,14 @@ class _Writer:
 
 
 def _turn(k: Builder, sums: list[Var], x: Var, channels: Expr, w: Var) -> None:
-    """Some neighbouring taps of four channels."""
+    """Adds some neighbouring taps of four channels."""
     for tap in range(UNROLLED):
         _multiply(k, sums, wide(x, channels * tap), load(w, tap))
     k.assign(w, offset(w, UNROLLED))
 
 
 def _multiply(k: Builder, sums: list[Var], x: Expr, w: Expr) -> None:
-    """One tap of four channels."""
+    """Adds one tap of four channels."""
     values, weights = k.let("values", x), k.let("four", w)
     for first, halves in enumerate((EVEN_BYTES, ODD_BYTES)):
         a, b = k.let("a", halves(values)), k.let("b", halves(weights))

@@ -1,4 +1,4 @@
-"""How kernels of little code end a sum of products: what it begins with is added last.
+"""The epilogue of compact kernels: the start value of a sum is added last.
 
 A kernel of signed epilogues serves the layers without, too. Knows no operator.
 """
@@ -17,12 +17,12 @@ from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
 
 
 def forms(epilogue: Affine) -> tuple[bool, ...]:
-    """Whether the kernel's epilogue is signed: which of both can serve a layer."""
+    """The forms of the epilogue that can serve a layer: signed or not."""
     return (False, True) if epilogue.below is None else (True,)
 
 
 def kind_of(epilogue: Affine, signed: bool) -> str:
-    """What distinguishes the code of two layers."""
+    """The key that distinguishes the code of two layers."""
     return "_".join(["signed"] * signed + ["clamped"] * epilogue.clamped)
 
 

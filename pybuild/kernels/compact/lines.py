@@ -1,5 +1,5 @@
-"""Rows with what stands beside them, copied into scratch by kernels of little code: no
-window leaves such a line, so nothing asks where it is. Knows no operator."""
+"""Copies rows with the padding beside them into scratch for compact kernels: no window
+leaves such a line, so no code tests for it. Knows no operator."""
 
 from __future__ import annotations
 

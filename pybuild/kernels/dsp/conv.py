@@ -100,7 +100,8 @@ def _first_of_pairs(layer: Layer) -> list[int]:
 
 
 def table(layer: Layer, bias: Array) -> Packed:
-    """What each pair of output channels starts and ends with, in reading order."""
+    """The start values and epilogue numbers of each pair of output channels, in reading
+    order."""
     made = layer.epilogue
     if isinstance(made, Exact):
         pairs = np.asarray(_first_of_pairs(layer))[:, None] + (0, 1)
@@ -236,7 +237,7 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
 
 
 def _of_run(layer: Layer, turns: Array) -> int:
-    """How far the sums of a run may reach; turns: [O, turn] weights of each."""
+    """The greatest magnitude of a run's sums; turns: [O, turn] weights of each."""
     starts = range(0, layer.turns, layer.run_turns)
     few = chunks(turns, layer.turns)
     sums = (np.add.reduceat(some, [*starts], axis=1, dtype=np.int64) for some in few)
@@ -255,8 +256,8 @@ def _fewer_groups(window: Window) -> int:
 
 
 def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
-    """Weights [O, taps] as those of groups that are so many times as large: what comes
-    from its neighbours counts nothing."""
+    """Weights [O, taps] as those of groups that are so many times as large, with zeros
+    for the neighbours' channels."""
     if times == 1:
         return kernels
     inputs, outputs = window.group_channels, window.group_outputs
@@ -268,7 +269,7 @@ def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
 
 
 def _short(layer: Layer, pixels: int) -> list[Layer]:
-    """The same layer of few products with little code."""
+    """The same layer in a compact form, if it has few products."""
     w = layer.window
     if layer.lone or w.out_channels * w.taps * pixels > _FEW:
         return []
@@ -280,7 +281,7 @@ def _short(layer: Layer, pixels: int) -> list[Layer]:
 
 
 def _smaller(layer: Layer) -> list[Layer]:
-    """The same layer with less scratch, where it has much; in place it needs some."""
+    """The same layer with less scratch, if it has much; in place it needs some."""
     once = layer.pixels == 1 or layer.lone  # bytes are widened for one use
     if layer.may_be_direct and (once or layer.window.stride_w > 1):
         return [replace(layer, pixels=1, direct=True)]

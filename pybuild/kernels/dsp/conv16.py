@@ -24,7 +24,7 @@ from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4
 _LANES = 4  # taps of a word of weights
-_MANY = 8  # words, of which one more is no large part
+_MANY = 8  # words, of which one more is not a large part
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Layer:
 
     @property
     def run(self) -> int:
-        """Values of a row that are neighbours in the window."""
+        """The number of values of a row that are contiguous in the window."""
         return self.window.run
 
     @property
     def copied(self) -> int:
-        """Words of a run that are copied in one turn."""
+        """The number of words of a run that are copied in one iteration."""
         return next(n for n in (4, 2, 1) if n == 1 or self.run % (2 * n) == 0)
 
     @property
@@ -73,7 +73,8 @@ class Layer:
 
     @property
     def unrolled(self) -> int:
-        """Words of weights of a channel in one turn of the innermost loop."""
+        """The number of weight words of a channel in one iteration of the innermost
+        loop."""
         runs = self.taps // self.run
         words = -(-runs * (self.run + self.run % 2) // _LANES)
         for count in (4, 3, 2):
@@ -89,7 +90,7 @@ class Layer:
 
     @property
     def words(self) -> int:
-        """Of weights of a channel."""
+        """The number of weight words of a channel."""
         return len(self.order) // _LANES
 
     @property
@@ -98,7 +99,7 @@ class Layer:
 
     @property
     def blocks(self) -> int:
-        """Of channels that are summed together, of a group."""
+        """The number of blocks of channels that are summed together, in a group."""
         return -(-self.group_outputs // self.channels)
 
     @property
@@ -108,18 +109,19 @@ class Layer:
 
     @property
     def edges(self) -> str:
-        """How windows are copied that leave the row."""
+        """The part of the key for copying windows that leave the row."""
         if not self.window.padded:
             return ""
         return "odd" if self.window.group_channels % 2 else "even"
 
     @property
     def rest(self) -> int:
-        """Pixels behind the last whole block."""
+        """The number of pixels after the last whole block."""
         return self.window.out_width % self.pixels
 
     def sum_key(self, pixels: int) -> str:
-        """What distinguishes the code of the sums of two layers, of so many pixels."""
+        """The key that distinguishes the code of the sums of two layers, for so many
+        pixels."""
         parts = (
             f"{self.channels}x{pixels}_by{self.unrolled}",
             "once" if self.widened_together > 1 else "",
@@ -144,7 +146,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         first = "read where it lies" if self.direct else "copied side by side"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         return told(
@@ -156,7 +158,7 @@ class Layer:
         )
 
     def part_doc(self, pixels: int) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         return (
             f"Sums of {self.channels} output channels x {pixels} pixels in "
             f"registers, {_LANES * self.unrolled} taps in a turn."
@@ -171,7 +173,7 @@ def _order(layer: Layer) -> Ints:
 
 
 def _lanes(layer: Layer, kernels: Array) -> Array:
-    """Weights [O, taps] as they are multiplied, zeros between."""
+    """Weights [O, taps] in the order of multiplication, with zeros between."""
     order = np.asarray(layer.order)
     made: Array = kernels[:, np.maximum(order, 0)]
     made[:, order < 0] = 0

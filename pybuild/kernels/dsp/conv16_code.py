@@ -81,7 +81,7 @@ class _Writer:
         return k
 
     def _row(self, weights: Var, ends: Var, base: Expr) -> None:
-        """All pixels of a group."""
+        """Computes all pixels of a group."""
         k, g, layer = self.k, self.g, self.layer
         where = weights, ends, base
         whole = g.out_width - layer.rest if layer.rest else g.out_width
@@ -93,7 +93,7 @@ class _Writer:
     def _pixels(
         self, count: int, ox: Expr, weights: Var, ends: Var, base: Expr
     ) -> None:
-        """Some neighbours in a row."""
+        """Computes some neighbouring pixels of a row."""
         k, g = self.k, self.g
         self.pixels = count
         if self.layer.direct:
@@ -158,7 +158,7 @@ class _Writer:
                 k.assign(to, offset(to, n))
 
     def _halves(self, x0: Expr, to: Var) -> None:
-        """The same where a column may end within a word: value by value."""
+        """Copies value by value, because a column may end within a word."""
         k, g, n = self.k, self.g, self.pixels
         lane, word = k.let("lane", 0), k.let("word", 0)
         with k.loop("ky", g.kernel_h) as ky:
@@ -181,7 +181,7 @@ class _Writer:
             k.assign(lane, lane + (lane & 1))
 
     def _channels(self, x: Expr, weights: Expr, ends: Expr, y: Expr) -> None:
-        """All output channels of some pixels, in a function of their own."""
+        """Computes all output channels of some pixels, in a separate function."""
         k, layer = self.k, self.layer
         given: dict[str, Expr] = {
             "x": x,
@@ -265,7 +265,8 @@ class _Sums:
         return longs.totals
 
     def _word(self, sums: list[list[Var]], w: Var, x: Var, word: int) -> None:
-        """Four taps: two pairs of each channel, each met by values of all pixels."""
+        """Adds four taps: two pairs for each channel, each multiplied with values of
+        all pixels."""
         k, layer = self.k, self.layer
         fours = [
             k.let("four", load(w, word * layer.channels + c))
@@ -291,7 +292,7 @@ class _Sums:
         return [self.k.let("value", self._value(x, word)) for word in at]
 
     def _value(self, x: Var, word: int) -> Expr:
-        """Two taps of a pixel."""
+        """Loads two taps of a pixel."""
         if self.layer.direct:
             return WideLoad(x, const(2 * word), INT32, 2)
         return load(x, word)

@@ -116,7 +116,7 @@ class _Writer:
         return k
 
     def _row(self) -> None:
-        """All pixels, a few at a time."""
+        """Computes all pixels, a few at a time."""
         k, g, n = self.k, self.g, self.layer.pixels
         if n > 1:
             # where no layer has one, the code for it falls away
@@ -200,7 +200,7 @@ class _Writer:
         return found
 
     def _at(self, at: Expr) -> Expr:
-        """Where the group's channels begin, of a pixel that begins there."""
+        """The offset of the group's channels in a pixel."""
         return at if self.layer.window.groups == 1 else at + self.first
 
     def _columns(self, x0: Expr, to: Var) -> None:
@@ -301,7 +301,7 @@ class _Writer:
                 k.store(to, first + i * step + j, value)
 
     def _channels(self, pixels: int, ox: Expr, patch: Expr) -> None:
-        """All output channels of some pixels, in a function of their own."""
+        """Computes all output channels of some pixels, in a separate function."""
         k = self.k
         given: dict[str, Expr] = {"out_channels": self.out_channels}
         if self.layer.window.groups > 1:
@@ -325,7 +325,7 @@ class _Writer:
             Sums(k, self.layer, inner, self.finish.inside(inner)).write(pixels)
 
     def _part_name(self, pixels: int) -> str:
-        """What distinguishes the code of two layers here."""
+        """The name of the part, which distinguishes the code of two layers here."""
         layer = self.layer
         parts = (
             f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled_of(pixels)}",

@@ -123,7 +123,7 @@ class Sums:
         return blocks * (2 if self.layer.apart else 1)
 
     def _starts(self, ends: Var, b: int, p: int) -> _Pair:
-        """What both sums of a pair begin with."""
+        """The start values of both sums of a pair."""
         k, layer = self.k, self.layer
         first: Expr = const(0)
         second: Expr = const(0)
@@ -187,8 +187,8 @@ class Sums:
                 k.assign(alone, DOT2(value, low, alone))
 
     def _weights(self, words: Var, block: int) -> list[Var]:
-        """Those of so many blocks that one load reads: of one channel and the next
-        apart, or of two blocks."""
+        """The weights of so many blocks that one load reads: of two neighbouring
+        channels, or of two blocks."""
         k, layer = self.k, self.layer
         at = 2 * block if layer.apart else block
         many = 2 if layer.apart or block % 2 == 0 else 1

@@ -67,7 +67,8 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
 
 
 def table(layer: Layer, bias: Array) -> Packed:
-    """What each output channel starts and ends with, in reading order."""
+    """The start values and epilogue numbers of each output channel, in reading
+    order."""
     made, order = columns_of(layer.epilogue, bias, layer.fraction)
     multiplier, group = layer.multiplier, GROUP * layer.multiplier
     starts = block_starts(len(bias) // multiplier, GROUP)

@@ -37,7 +37,7 @@ class Layer:
 
     @property
     def words(self) -> int:
-        """Of weights of an output."""
+        """The number of weight words of an output."""
         return -(-self.taps // 4)
 
     @property
@@ -52,7 +52,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         return told(
             "depthwise convolution, int16 x int8, int32 sums by pairs of int16 "
@@ -113,7 +113,7 @@ def _pairs(k: Builder, taps: list[Expr]) -> list[Var]:
 
 
 def _add(k: Builder, total: Var, values: list[Var], words: Var) -> None:
-    """All products of an output."""
+    """Adds all products of an output."""
     for at in range(0, len(values), 2):
         four = k.let("four", load(words, at // 2))
         halves = zip(values[at : at + 2], (EVEN_BYTES, ODD_BYTES), strict=False)

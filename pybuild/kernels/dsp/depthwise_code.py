@@ -151,7 +151,7 @@ class _Writer:
                 k.store(plane, at, self.fill)
 
     def _image(self, image: Image, ends: Var, y: Var, c: Expr) -> None:
-        """All rows of four channels; each row is widened once, into a ring."""
+        """Computes all rows of four channels; each row is widened once, into a ring."""
         k, w, rows = self.k, self.w, self.rows
         height, stride = k.arg("height", image.height), k.arg("stride", image.stride_h)
         top = k.arg("top", image.top) if self.layer.padded else const(0)
@@ -227,7 +227,8 @@ class _Writer:
         return k.let("even", i32((word << 8) & mask)), k.let("odd", i32(word & mask))
 
     def _widen(self, source: Expr, slot: Expr) -> None:
-        """One row of four channels into a slot of their planes, two columns a word."""
+        """Widens one row of four channels into a slot of their planes, two columns a
+        word."""
         k, rows = self.k, self.w.kernel_h
         left = self.left * rows if self.w.left // 2 else const(0)
         at = offset(self.lines, slot + left)
@@ -239,7 +240,7 @@ class _Writer:
             self._widen_row(x, to, known)
 
     def _widening(self) -> dict[str, Expr]:
-        """What the widening of a row must be given."""
+        """The arguments for the widening of a row."""
         given = {
             "channels": self.channels,
             "pairs": self.pairs,
@@ -276,7 +277,7 @@ class _Writer:
             self._store(to, done * step, self._column(x, channels), fill, plane)
 
     def _whole(self, image: Image, ends: Var, y: Var, c: Expr) -> None:
-        """All rows of four channels, widened at once."""
+        """Computes all rows of four channels, widened at once."""
         k, layer, w = self.k, self.layer, self.w
         pitch = self.pitch
         top = k.arg("top", image.top) if image.top else const(0)
@@ -304,7 +305,7 @@ class _Writer:
         self._sums(ends, y, self.weights, sums)
 
     def _column(self, x: Var, channels: Expr) -> tuple[Expr, Expr]:
-        """Four channels of the next pixel: the even ones and the odd ones."""
+        """Loads four channels of the next pixel: the even ones and the odd ones."""
         k = self.k
         word = k.let("word", wide(x))
         k.assign(x, offset(x, channels))
@@ -318,7 +319,7 @@ class _Writer:
         after: tuple[Expr, Expr],
         apart: Operand,
     ) -> None:
-        """Two neighbours of four channels, whose planes lie `apart`."""
+        """Stores two neighbours of four channels, whose planes lie `apart`."""
         for channel in range(GROUP):
             pack = LOW_HALVES if channel < 2 else HIGH_HALVES
             odd = channel % 2
@@ -360,7 +361,7 @@ class _Writer:
             inner.write(self._part_name())
 
     def _part_name(self) -> str:
-        """What distinguishes the code of two layers here."""
+        """The name of the part, which distinguishes the code of two layers here."""
         layer, w = self.layer, self.w
         parts = (
             f"depthwise_dsp_{layer.of or 'rows'}",

@@ -92,7 +92,7 @@ class Sums:
             self._rows(plane, where)
 
     def _rows(self, plane: Var, where: tuple[Var, Var, Var]) -> None:
-        """One channel of a row, or of all."""
+        """Computes one channel of a row, or of all rows."""
         k, (weights, ends, out) = self.k, where
         if not self.layer.whole:
             self._row(plane, where)
@@ -104,7 +104,7 @@ class Sums:
             k.assign(to, offset(to, self.out_width * self.channels))
 
     def _row(self, plane: Var, where: tuple[Var, Var, Var]) -> None:
-        """One channel of a row."""
+        """Computes one channel of a row."""
         k, layer, n = self.k, self.layer, self.layer.columns
         weights, ends, out = where
         if layer.once:
@@ -146,7 +146,7 @@ class Sums:
         self._finish(sums, ends, y)
 
     def _products(self, sums: Sequence[Var], x: Var, weights: Var, first: int) -> None:
-        """One row of taps, word by word; each weight and value read once."""
+        """Adds one row of taps, word by word; each weight and value is loaded once."""
         k, step = self.k, self.layer.step
         taps, words, values = dict[int, Var](), dict[int, Var](), dict[int, Var]()
         found = _uses(self.layer, len(sums))
@@ -174,7 +174,7 @@ class Sums:
                 taps[w] = self.k.let(f"tap{w}", tap)
 
     def _tap(self, weights: Var, first: int, pair: int, words: dict[int, Var]) -> Expr:
-        """Two neighbours of a row of weights, times 256."""
+        """Loads two neighbours of a row of weights, times 256."""
         if self.layer.image is not None:
             return load(weights, first + pair)
         at, second = divmod(pair, 2)

@@ -52,7 +52,7 @@ class Clamp:
     dtype: DType = INT8
 
     def bind(self, k: Builder) -> Callable[[Expr], Expr]:
-        """What ends a value that is `lift` too low."""
+        """The function that finishes a value that is `lift` too low."""
         lift = k.arg("lift", self.lift + self.drop)
         drop = k.arg("drop", self.drop) if self.drop else None
         saturate = SATURATE8 if self.dtype is INT8 else SATURATE16
@@ -67,14 +67,14 @@ class Clamp:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         if not self.lift + self.drop:
             return ""
         return "_held" if self.drop else "_lifted"
 
 
 def clamp_of(made: AddParameters | MulParameters, dtype: DType = INT8) -> Clamp:
-    """What ends a sum."""
+    """The clamp that finishes a sum."""
     return Clamp(made.low - dtype.low, dtype.high - made.high, dtype)
 
 
@@ -126,7 +126,7 @@ def of_terms(
 
 
 def each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:
-    """Of four elements."""
+    """The values of four elements."""
     if given.pointer is None:
         assert given.term is not None
         return [given.term] * 4
@@ -181,7 +181,7 @@ def _product(made: MulParameters, epilogue: Affine, usual: bool) -> _Maker:
 
 
 def _twice(value: int) -> int:
-    """In both halves of a word."""
+    """The value in both halves of a word."""
     return value * 65536 + (value & 0xFFFF)
 
 

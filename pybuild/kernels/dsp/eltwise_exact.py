@@ -29,8 +29,8 @@ _MOST = 1 << 30  # of what is added to a high half
 
 @dataclass(frozen=True)
 class _Scaling:
-    """Of 2 * value * 2^left: the high half of its product, then a shift by `right`,
-    rounded; where there is none, the high half is.
+    """A scaling of 2 * value * 2^left: the high half of its product, then a shift by
+    `right`; the last of these steps rounds.
 
     base  added to the result
     """

@@ -120,14 +120,14 @@ def _ends(epilogue: FourEnds, bias: Array) -> tuple[Packed, ...]:
 
 
 def _takes_less(layer: Layer) -> bool:
-    """Whether an image may take less than with two columns a word: not where such words
+    """True if an image may take less than with two columns a word: not where such words
     are shared by all pixels of a short row at once."""
     at_once = layer.window.stride_w == 1 and layer.window.out_width in (4, 5)
     return layer.elem is DType.INT16 or layer.across or not at_once
 
 
 def _in_ring(layer: Layer) -> bool:
-    """Whether a ring of rows takes less than with two columns a word."""
+    """True if a ring of rows takes less than with two columns a word."""
     return layer.elem is DType.INT16 or layer.taps > UNROLLED
 
 

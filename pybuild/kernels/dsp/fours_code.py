@@ -172,7 +172,7 @@ class _Writer:
         return k.let("even", i32((taps << 8) & mask)), k.let("odd", i32(taps & mask))
 
     def _image(self, columns: Expr, ends: Var, c: Expr) -> None:
-        """All rows of four channels; each row is widened once, into a ring."""
+        """Computes all rows of four channels; each row is widened once, into a ring."""
         k, w, layer, image = self.k, self.w, self.layer, self.layer.image
         y, rows = k.let("to", offset(self.y, c)), self.w.kernel_h
         height, stride = k.arg("height", image.height), k.arg("stride", image.stride_h)
@@ -204,7 +204,7 @@ class _Writer:
                 k.assign(turned, select(less < 0, more, less))
 
     def _whole(self, columns: Expr, ends: Var, c: Expr) -> None:
-        """All rows of four channels, widened at once."""
+        """Computes all rows of four channels, widened at once."""
         k, layer, w = self.k, self.layer, self.w
         pitch = columns
         top = k.arg("top", layer.image.top) if layer.image.top else const(0)
@@ -248,7 +248,7 @@ class _Writer:
         self._sums(ends, offset(self.y, c), self.widened, more)
 
     def _widen(self, source: Expr, slot: Expr) -> None:
-        """One row of four channels into a slot."""
+        """Widens one row of four channels into a slot."""
         k, rows = self.k, self.w.kernel_h
         at = offset(self.lines, self.left * self.step + slot)
         given = {

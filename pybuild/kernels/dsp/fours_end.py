@@ -1,4 +1,4 @@
-"""How sums of four channels side by side end: of int8 and of int16. Knows no layer."""
+"""The epilogue of four channels side by side, for int8 and int16. Knows no layer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FourEnds = Affine | Exact | End16
 
 
 def epilogue_key(epilogue: FourEnds) -> str:
-    """What distinguishes the code of two layers."""
+    """The key that distinguishes the code of two layers."""
     if isinstance(epilogue, End16):
         return epilogue.key
     return kind(epilogue, is_usual(epilogue))
@@ -80,7 +80,7 @@ class End:
         self.k.assign(self.ends, offset(self.ends, size * channels))
 
     def start(self, channel: int) -> Expr:
-        """What its sums begin with."""
+        """The start values of its sums."""
         if isinstance(self.finish, Bound16):
             return self.finish.start(self.ends, channel * row_words(self.epilogue))
         if isinstance(self.epilogue, Exact):
@@ -111,7 +111,7 @@ class End:
                 k.store(y, place, value(acc))
 
     def _value(self, channel: int, factor: Var) -> Callable[[Var], Expr]:
-        """How a sum of the channel ends."""
+        """The function that finishes a sum of the channel."""
         k, finish = self.k, self.finish
         assert isinstance(finish, AffineFinish)
         if not is_signed(finish.epilogue):

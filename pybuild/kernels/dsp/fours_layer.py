@@ -58,12 +58,12 @@ class Layer:
 
     @property
     def blocks(self) -> int:
-        """Of pixels that are summed together, in an image."""
+        """The number of blocks of pixels that are summed together, in an image."""
         return self.image.out_height * -(-self.window.out_width // self.pixels)
 
     @property
     def elem(self) -> DType:
-        """Of inputs and outputs."""
+        """The element type of inputs and outputs."""
         return DType.INT16 if isinstance(self.epilogue, End16) else DType.INT8
 
     @property
@@ -76,8 +76,8 @@ class Layer:
 
     @property
     def skips_rows(self) -> bool:
-        """Of a window that leaves the image above or below the rows inside are summed:
-        there is a loop over them, and no padding is held."""
+        """Windows that reach above or below the image sum only the rows inside it:
+        there is a loop over these rows, and no padding is stored."""
         beside = self.whole and self.image.padded(self.window.rows)
         met = min(self.image.inside(self.window.rows)) > 0
         return beside and met and self.taps > UNROLLED
@@ -93,7 +93,7 @@ class Layer:
 
     @property
     def skips(self) -> str:
-        """Which taps on padding are no products."""
+        """The part of the key that says which taps on padding are left out."""
         w = self.window
         beside = f"less{w.left}of{w.width}" if self.skips_columns else ""
         return "_".join(n for n in (beside, "inside" if self.skips_rows else "") if n)
@@ -111,22 +111,22 @@ class Layer:
 
     @property
     def inside(self) -> int:
-        """Columns of an input row that are widened."""
+        """The number of columns of an input row that are widened."""
         return min(self.window.width, self.window.columns - self.window.left)
 
     @property
     def together(self) -> int:
-        """Columns that are widened in one turn."""
+        """The number of columns that are widened in one iteration."""
         return next(n for n in range(8, 0, -1) if self.inside % n == 0)
 
     @property
     def behind(self) -> int:
-        """Columns of padding behind those."""
+        """The number of columns of padding after those."""
         return self.window.columns - self.window.left - self.inside
 
     @property
     def rows(self) -> int:
-        """Rows that are held."""
+        """The number of rows that are held in scratch."""
         if not self.whole:
             return self.window.kernel_h
         return self.read if self.skips_rows else self._under
@@ -138,12 +138,12 @@ class Layer:
 
     @property
     def read(self) -> int:
-        """Rows of the image that are held."""
+        """The number of rows of the image that are held in scratch."""
         return min(self.image.height, self._under - self.image.top)
 
     @property
     def columns(self) -> int:
-        """Columns that are held."""
+        """The number of columns that are held in scratch."""
         return self.inside if self.skips_columns else self.window.columns
 
     @property
@@ -173,7 +173,7 @@ class Layer:
 
     @property
     def scratch(self) -> int:
-        """Bytes of these, and of weights."""
+        """Bytes of the held rows, and of weights."""
         return 4 * PAIRS * (self.plane + self.taps_plane)
 
     @property
@@ -183,8 +183,8 @@ class Layer:
 
     @property
     def pixels(self) -> int:
-        """Of a row that are summed together, of two channels: they share weights, and
-        some share values."""
+        """The number of pixels of a row that are summed together, for two channels:
+        they share weights and some values."""
         w = self.window
         able = [n for n in (2, 3) if self._registers(n) <= _REGISTERS]
         return min(max(able, default=1), w.out_width)
@@ -200,12 +200,12 @@ class Layer:
 
     @property
     def rest(self) -> int:
-        """Pixels behind the last whole group of these."""
+        """The number of pixels after the last whole group."""
         return self.window.out_width % self.pixels
 
     def uses(self, pixels: int, first: int = 0) -> dict[int, list[tuple[int, int]]]:
-        """Of so many pixels: column that is held -> (pixel, tap); `first`: pixel of
-        the row, where that has a code of its own."""
+        """For so many pixels: column that is held -> (pixel, tap); `first`: pixel of
+        the row, if it has its own code."""
         w, found = self.window, dict[int, list[tuple[int, int]]]()
         for i in range(pixels):
             for kx in range(w.kernel_w):
@@ -219,7 +219,7 @@ class Layer:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of the sums."""
+        """The key that distinguishes the code of the sums."""
         w = self.window
         parts = (
             "whole" if self.whole else "",
@@ -235,7 +235,7 @@ class Layer:
 
     @property
     def _written(self) -> str:
-        """What is known of pixels whose codes are written out."""
+        """The facts about pixels whose code is unrolled."""
         whole = self.window.out_width // self.pixels
         many = f"blocks{whole}" if self.skips_columns and not self.once else ""
         return "_".join(n for n in (many, self.skips) if n)
@@ -257,7 +257,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilation_w > 1 else ""
@@ -265,7 +265,7 @@ class Layer:
         if self.whole:
             held = "their image is widened, margins included"
         if self.skips:
-            held = "their image is widened; what stands beside it is no product"
+            held = "their image is widened; what stands beside it is not a product"
         return told(
             f"depthwise convolution, {self.elem.value}, int32 sums by halves of words "
             f"(SMLABB): {w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}"

@@ -28,7 +28,7 @@ class Sums:
         self.rows: Expr = const(layer.window.kernel_h)
 
     def write(self) -> None:
-        """Two channels, then the other two."""
+        """Computes two channels, then the other two."""
         k, known = self.k, self.known
         taps, plane = k.let("taps", known["weights"]), k.let("plane", known["lines"])
         out = k.let("out", known["y"])
@@ -62,7 +62,7 @@ class Sums:
         )
 
     def _known(self, name: str) -> Expr:
-        """What was given, or that it is 0."""
+        """The argument of that name, or the constant 0."""
         return self.known.get(name, const(0))
 
     def _pixels(self, line: Var, taps: Var, out: Var) -> None:

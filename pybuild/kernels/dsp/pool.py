@@ -20,7 +20,7 @@ _MOST = 32767 // 128  # cells
 
 
 def suits(layer: Layer, target: Target) -> bool:
-    """Whether windows lie in the row, whole words of channels, and sums in int16."""
+    """True if windows lie in the row, whole words of channels, and sums in int16."""
     w = layer.window
     plain = layer.average and layer.elem is DType.INT8 and layer.rows is None
     cells = w.kernel_h * w.kernel_w
@@ -79,7 +79,7 @@ def kernel(
 
 
 def has_maxima(layer: Layer, target: Target) -> bool:
-    """Whether windows are pixels of whole words, or more, that no clamp changes."""
+    """True if windows are pixels of whole words, or more, that no clamp changes."""
     made, large_edges = layer.made, layer.window.padded and not layer.unrolled
     bytes_alone = layer.elem is DType.INT8 and layer.window.channels >= 4
     free = made is not None and (made.low, made.high) == (-128, 127)

@@ -48,7 +48,7 @@ class _Product(Turns, Product8):
             self.k.store(self.totals, first + i, const(0) - total * self.a_zero)
 
     def turned_lane(self, number: Expr) -> Expr:
-        """Of four the two in the middle change places."""
+        """The number of a lane with the middle two of four exchanged."""
         return (number & 1) * 2 + (number >> 1)
 
     def of_row(self, index: int, x: Expr) -> dict[str, Expr]:

@@ -49,7 +49,7 @@ def transformed(weights: Array) -> Ints:
 
 
 def fits(weights: Ints, least: Ints, most: Ints, starts: Ints) -> bool:
-    """Whether no value leaves its type, whatever the inputs are.
+    """True if no value leaves its type, whatever the inputs are.
 
     Shapes  weights of `transformed`; least, most [O]: sums without bias; starts [O]:
             what is added to 256 times them
@@ -80,7 +80,8 @@ def pack(weights: Ints) -> Packed:
 
 
 def table(layer: Layer, bias: Array) -> Packed:
-    """What each output channel starts and ends with, in reading order."""
+    """The start values and epilogue numbers of each output channel, in reading
+    order."""
     rows = layer.epilogue.columns(bias)[in_blocks(len(bias), OUTPUTS)]
     order = f"{EACH}: {layer.epilogue.row}"
     return Packed("epilogue", rows.astype(np.int32).reshape(-1), order=order)

@@ -57,7 +57,7 @@ class Layer:
 
     @property
     def taller(self) -> bool:
-        """Some window reaches rows outside the image."""
+        """True if some window reaches rows outside the image."""
         return self.top > 0 or self.out_height - self.top + 2 > self.height
 
     @property
@@ -107,7 +107,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         outside = self.window.padded or self.taller
         beside = ", which may leave the image" if outside else ""
         return told(
@@ -131,7 +131,7 @@ def kernel(layer: Layer) -> Builder:
 
 
 def _forward(d: Sequence[Expr]) -> list[Expr]:
-    """Four neighbours, transformed."""
+    """Transforms four neighbours."""
     return [SUB2(d[0], d[2]), ADD2(d[1], d[2]), SUB2(d[2], d[1]), SUB2(d[1], d[3])]
 
 
@@ -184,7 +184,8 @@ class _Writer:
         return k
 
     def _row(self, number: Expr, line: Expr) -> Expr:
-        """Where a row of the image is, or of what stands for those outside."""
+        """The start of a row of the image, or of the row that stands for those
+        outside."""
         k = self.k
         if not self.layer.taller:
             return k.let("row", offset(self.x, number * line))
@@ -246,7 +247,7 @@ class _Writer:
             k.assign(to, offset(to, COLUMNS))
 
     def _column_at(self, position: int, channels: Expr) -> Expr:
-        """Where that of four values of a column is, from the first."""
+        """The offset of one of four values of a column, from the first."""
         return channels * (position * COLUMNS // 2)
 
     def _transform_rows(self) -> None:
@@ -272,7 +273,7 @@ class _Writer:
                     k.assign(to, offset(to, TILES))
 
     def _channels(self, y: Expr) -> None:
-        """All output channels of two tiles, in a function of their own."""
+        """Computes all output channels of two tiles, in a separate function."""
         k, layer, outer = self.k, self.layer, self.finish
         odd = layer.window.out_channels % OUTPUTS > 0
         ends = kind(layer.epilogue, is_usual(layer.epilogue))
@@ -345,7 +346,7 @@ class _Writer:
             k.assign(ends, offset(ends, self.layer.end))
 
     def _folded(self, m: Sequence[Expr]) -> list[Var]:
-        """Two outputs of four sums in a row or column."""
+        """Two outputs from four sums in a row or column."""
         k = self.k
         one, two = k.let("one", m[1]), k.let("two", m[2])
         first = k.let("first_of", m[0] + (one + two))

@@ -1,1 +1,2 @@
-"""How a layer ends: from sums to stored values, in each form that is proven equal."""
+"""The epilogues of layers: from sums to stored values, in each form that is proven
+equal."""

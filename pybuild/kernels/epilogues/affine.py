@@ -83,8 +83,8 @@ class Affine:
         return (self.low, self.high) != (-128, 127)
 
     def added(self, bias: Array) -> Ints:
-        """What is added to sums before they end: nothing where the rule itself adds
-        the bias."""
+        """The value that is added to sums before their epilogue: nothing if the rule
+        itself adds the bias."""
         return np.where(self.multipliers < 0, 0, bias.astype(np.int64))
 
     def rows(self, bias: Array) -> Ints:
@@ -93,7 +93,8 @@ class Affine:
         return self.exact.columns(bias)[self.multipliers < 0]
 
     def columns(self, bias: Array, bits: int = FRACTION) -> Ints:
-        """What a channel's sum, times 2^bits, starts with, and what it ends with.
+        """The start value of a channel's sum, times 2^bits, and the numbers of its
+        epilogue.
 
         Shapes  bias [O]; returns [O, 2], [O, 4] with `below`, or [O, 1] where joint
         """
@@ -116,7 +117,7 @@ class Affine:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         parts = (
             "signed" if self.below is not None else "",
             "joint" if self.joint is not None else "",
@@ -137,7 +138,8 @@ class Affine:
 
 
 def with_one_factor(end: End) -> End | Affine:
-    """The same, joint where it can be: as where a layer has one scale."""
+    """The same epilogue with one factor for all channels, if possible: for layers with
+    a single scale."""
     if not isinstance(end, Affine) or end.below is not None or end.exact is not None:
         return end
     first = int(end.multipliers[0])
@@ -145,7 +147,7 @@ def with_one_factor(end: End) -> End | Affine:
 
 
 def ends_key(form: Affine) -> str:
-    """How the code depends on the clamp."""
+    """The part of the key that depends on the clamp."""
     if form.raised is not None:
         return "raised"
     return "clamped" if form.clamped else ""

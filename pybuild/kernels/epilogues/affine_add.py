@@ -38,7 +38,7 @@ class AffineAdd:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         return f"shift{self.shift}" + ("" if self.base is None else "_even")
 
     @property
@@ -80,8 +80,8 @@ def _to_even(made: AddParameters) -> AffineAdd:
 
 
 def _factors(a: float, b: float, outward: bool) -> Iterator[tuple[int, int]]:
-    """Those near a and b; then both greater by the same share, so that ties, which are
-    far from one another, fall away from zero."""
+    """Factors near a and b; then both greater by the same share, so that ties, which
+    are far apart, are rounded away from zero."""
     for near in itertools.product(_NEAR, _NEAR):
         yield round(a) + near[0], round(b) + near[1]
     for bits in _OUTWARD if outward else ():

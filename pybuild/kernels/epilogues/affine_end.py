@@ -85,7 +85,7 @@ class AffineFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
@@ -98,7 +98,7 @@ class AffineFinish:
         return inner
 
     def factor(self, k: Builder, ends: Expr, at: int) -> Expr:
-        """That of a channel, at `at` of the table; or the layer's."""
+        """The factor of a channel, at `at` of the table; or the layer's."""
         if "factor" in self.bound:
             return self.bound["factor"]
         return k.let("factor", load(ends, at))
@@ -149,8 +149,8 @@ class AffineFinish:
         )
 
     def row(self, k: Builder, words: Sequence[Expr]) -> tuple[Expr, Expr, Expr]:
-        """What `by_sign` takes of a channel: of the words that its table has behind
-        what its sum starts with."""
+        """The arguments of `by_sign` for a channel, from the words that its table has
+        behind the start value."""
         if not isinstance(self.epilogue, Rounded):
             plus, more, factor = words
             return plus, more, factor
@@ -188,14 +188,14 @@ def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr],
 
 
 def is_usual(epilogue: Affine | Exact) -> bool:
-    """Whether base and shift, if any, are those of most layers."""
+    """True if base and shift, if any, are those of most layers."""
     if isinstance(epilogue, Exact):
         return True
     return (epilogue.base, epilogue.shift) == (0, SHIFTS[0])
 
 
 def is_signed(epilogue: Affine | Exact) -> bool:
-    """Whether what a sum starts with is its bias alone: its sign adds to it, or it is
+    """True if what a sum starts with is its bias alone: its sign adds to it, or it is
     shifted by bits of its own."""
     return isinstance(epilogue, Affine) and epilogue.below is not None
 
@@ -226,7 +226,7 @@ def fraction(epilogue: Affine | Exact) -> int:
 
 
 def kind(epilogue: Affine | Exact, usual: bool) -> str:
-    """What distinguishes the code of two layers."""
+    """The key that distinguishes the code of two layers."""
     if isinstance(epilogue, Exact):
         return epilogue.key
     if isinstance(epilogue, Rounded):

@@ -55,8 +55,8 @@ def line(
 
 
 def offset_of(total: Ints, y: Ints, shift: int, limits: tuple[int, int]) -> int | None:
-    """What makes (total + offset) >> shift, clamped to `limits`, each of y, all in
-    int32; None: nothing does.
+    """The offset that makes (total + offset) >> shift, clamped to `limits`, equal to
+    each of y, all in int32; None: there is none.
     """
     above, below = y > limits[0], y < limits[1]
     least = np.where(above, (y << shift) - total, -_INT32).max()

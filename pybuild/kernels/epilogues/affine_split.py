@@ -48,7 +48,7 @@ class Split:
     >> shift, which a clamp to low..high then ends; no step leaves int32.
 
     limit   accumulators are first held within -limit..limit, outside of which there
-            is no step; None: none needs it
+            is not a step; None: none needs it
     exact   the end of channels that have no such form: there `uppers` is less than
             0, ~ the first word of the channel's row; None: all have one
     Shapes  uppers, lowers, offsets, shifts, below: one per output channel
@@ -66,8 +66,8 @@ class Split:
     exact: Exact | None = None
 
     def added(self, bias: Array) -> Ints:
-        """What is added to sums before they end: nothing where the rule itself adds
-        the bias."""
+        """The value that is added to sums before their epilogue: nothing if the rule
+        itself adds the bias."""
         return np.where(self.uppers < 0, 0, bias.astype(np.int64))
 
     def rows(self, bias: Array) -> Ints:
@@ -82,7 +82,7 @@ class Split:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         signed = "signed" if self.below is not None else ""
         clamped = "clamped" if self.clamped else ""
         held = "held" if self.limit is not None else ""
@@ -274,7 +274,7 @@ class _Search:
 
 
 def _left(rooms: _Rooms) -> Flags:
-    """Which multipliers some offset completes."""
+    """Flags for the multipliers that some offset completes."""
     (low, high), (least, most) = rooms
     return (low <= high) & (least <= most)
 

@@ -46,7 +46,7 @@ def bare(channels: int) -> Bare:
 
 
 def bare_parameters() -> ConvParameters:
-    """What a layer of plain sums has of the rest: no zero point."""
+    """The parameters of a layer of plain sums: no zero point."""
     return ConvParameters("none", (), (), (), 0, 0, 0, 0)
 
 

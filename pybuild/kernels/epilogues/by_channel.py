@@ -75,7 +75,7 @@ def layer_epilogue(
 
 
 def starts_at_zero(epilogue: Epilogue) -> bool:
-    """Whether the bias is added at the end: within the offset, or by the rule."""
+    """True if the bias is added at the end: within the offset, or by the rule."""
     if isinstance(epilogue, Affine):
         return epilogue.below is None
     return isinstance(epilogue, Exact)
@@ -96,7 +96,8 @@ def exact_of(epilogue: AnyEpilogue) -> Exact | None:
 
 
 def exact_share(epilogue: AnyEpilogue) -> float:
-    """Of channels that end by the rule itself, beside others."""
+    """The share of channels whose epilogue is the rule itself, in a layer with
+    others."""
     if isinstance(epilogue, Exact | End16):
         return 0.0
     marks = epilogue.uppers if isinstance(epilogue, Split) else epilogue.multipliers
@@ -193,7 +194,7 @@ class ScalarFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
@@ -211,7 +212,7 @@ class ScalarFinish:
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
-        """What an accumulator begins with, its row of the table at `at`."""
+        """The start value of an accumulator, whose row of the table is at `at`."""
         return const(0) if starts_at_zero(self.epilogue) else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:

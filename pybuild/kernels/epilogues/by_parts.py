@@ -170,7 +170,7 @@ def rule_of(scales: tuple[float, ...], most: int, even: bool) -> str:
 
 @functools.lru_cache(1 << 12)
 def _steps_of_float64(scale: float, most: int, even: bool, name: str) -> bool:
-    """Whether each result within int16 begins at the sum where that of float64 does."""
+    """True if each result within int16 begins at the sum where that of float64 does."""
     row = precise_parts(scale) if name == "precise" else parts(scale)
     if row is None or not row[0]:
         return row is not None
@@ -181,7 +181,7 @@ def _steps_of_float64(scale: float, most: int, even: bool, name: str) -> bool:
 
 
 def _scaled(sums: Ints, row: Row, name: str) -> Ints:
-    """What a rule makes of sums from 0 on."""
+    """The results of a rule for sums of 0 or more."""
     multiplier, rest, shift = row
     if name == "precise":
         high = (sums * multiplier + (sums * rest >> 32)) >> 32

@@ -69,7 +69,7 @@ class End16:
 
     @property
     def is_cheap(self) -> bool:
-        """It has few instructions."""
+        """True if it has few instructions."""
         return self.form in _CHEAP
 
     @property
@@ -79,8 +79,8 @@ class End16:
 
     @property
     def factors(self) -> tuple[Ints, Ints]:
-        """Of a short form: each channel's factor of 15 bits, and the bits to the right
-        of what a product has above 16."""
+        """The factors of a short form: each channel's 15-bit factor, and how many of a
+        product's bits above 16 are shifted out."""
         words = self.rows[:, 0]
         if self.form == "high":
             spare = np.maximum(_bits(words) - _BITS, 0)
@@ -99,12 +99,12 @@ class End16:
 
     @property
     def clamped(self) -> bool:
-        """It ends within int16."""
+        """True if its results fit int16 by a clamp."""
         return (self.low, self.high) != (-32768, 32767)
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         clamped = "clamped" if self.clamped and self.is_cheap else ""
         parts = (self.form, "s64" if self.long else "", clamped)
         return "_".join(p for p in parts if p)
@@ -180,7 +180,7 @@ def _normal(finish: Finish16) -> list[tuple[int, int]]:
 
 
 def _bits(words: Ints) -> Ints:
-    """How many bits each has."""
+    """The number of bits of each."""
     return np.asarray([int(n).bit_length() for n in words], np.int64)
 
 
@@ -196,7 +196,7 @@ class Bound16:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         return self.bound
 
     @property
@@ -212,7 +212,7 @@ class Bound16:
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
-        """What an accumulator begins with, its row of the table at `at`."""
+        """The start value of an accumulator, whose row of the table is at `at`."""
         return const(0) if self.epilogue.long else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:
@@ -261,7 +261,8 @@ class Bound16:
         return cast(minimum(maximum(value, low), high), INT16)
 
     def _by_rule(self, k: Builder, acc: Expr, y: Expr, ends: Expr) -> None:
-        """In a function of its own, so that what is cheap keeps all registers."""
+        """Finishes a sum by the rule, in a separate function, so that the cheap form
+        keeps all registers."""
         epilogue = self.epilogue
         # of a depthwise layer only the bias may have more bits
         acc = i64(acc) if epilogue.long else acc

@@ -38,7 +38,7 @@ class Exact:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         return f"exact_{self.rounding}" + ("_left" if self.given == 3 else "")
 
     @property

@@ -36,7 +36,7 @@ class ExactAdd:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         kinds = "".join(
             name + "half" * (t.scaling is None) + "minus" * t.minus
             for name, t in (("a", self.a), ("b", self.b))

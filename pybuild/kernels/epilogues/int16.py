@@ -1,4 +1,4 @@
-"""How a layer of int16 activations ends: from sums of 32 or 64 bits to int16.
+"""The epilogue of a layer with int16 activations: from sums of 32 or 64 bits to int16.
 
 Its rules: that of the reference kernels for int64 sums, and of float64 in dense layers.
 """
@@ -118,7 +118,7 @@ class Finish16:
 
     @property
     def rounds(self) -> str:
-        """Of `words`, how a sum is rounded."""
+        """The words that say how a sum is rounded."""
         form = "the high half of one 64-bit product, rounded"
         if self.shifts:
             form = "one 64-bit product, rounded once"
@@ -210,7 +210,10 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
 def _must_hold(
     made: ConvParameters, rows: list[tuple[int, int, int]], reach: Ints, where: str
 ) -> None:
-    """Errors  BuildError that names the first channel that could overflow"""
+    """Checks that scaled sums fit.
+
+    Errors  BuildError that names the first channel that could overflow
+    """
     count = max(len(reach), len(rows))
     sums = np.broadcast_to(reach, count).tolist()
     scales = np.broadcast_to(np.asarray(made.scales), count).tolist()

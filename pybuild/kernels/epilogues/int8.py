@@ -1,4 +1,4 @@
-"""How a layer ends: from accumulator to stored value, int8 or float32."""
+"""The epilogue of a layer: from accumulator to stored value, int8 or float32."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BoundFinish(Protocol):
 
 
 class Finish(Protocol):
-    """One layer's end: its tables, and the code that uses them."""
+    """One layer's epilogue: its tables, and the code that uses them."""
 
     @property
     def key(self) -> str: ...

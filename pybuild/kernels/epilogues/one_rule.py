@@ -40,11 +40,11 @@ class OneRule:
 
     @property
     def words(self) -> str:
-        """For readers of the C."""
+        """The words for the comment in the C."""
         return _WORDS[self.rule]
 
     def bind(self, k: Builder, name: str = "") -> Callable[[Expr], Expr]:
-        """What scales a vector that was shifted left."""
+        """The function that scales a vector that was shifted left."""
         if not self.rule:
             return lambda value: value
         multiplier = k.arg(f"{name}multiplier", self.multiplier)

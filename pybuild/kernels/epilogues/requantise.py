@@ -136,7 +136,7 @@ class Requant:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         left = "_left" if self.left else ""
         return f"{'channel' if self.per_channel else 'tensor'}{left}_{self.rounding}"
 
@@ -149,7 +149,7 @@ class Requant:
 
     @property
     def rounds(self) -> str:
-        """Of `words`, how a sum is rounded."""
+        """The words that say how a sum is rounded."""
         return _WORDS[self.rounding]
 
 

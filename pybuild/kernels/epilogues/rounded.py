@@ -44,7 +44,7 @@ class Rounded(Affine):
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         parts = (
             "rounded_twice" if self.twice else "rounded_once",
             ends_key(self),
@@ -118,7 +118,7 @@ def with_exact(form: Rounded, missing: Flags, made: ConvParameters) -> Rounded:
 
 
 def value(form: Rounded, channel: int, acc: Array) -> Array:
-    """What the form makes of sums, in 64 bits."""
+    """The results of the form for sums, in 64 bits."""
     sums: Ints = acc.astype(np.int64)
     product = 2 * sums * form.multipliers[channel]
     assert form.below is not None

@@ -1,5 +1,5 @@
-"""What the kernels of dsp/conv_code.py are made from: a convolution, how many pixels
-of it are done together, and the order in which its taps are read.
+"""The layer that dsp/conv_code.py writes kernels for: a convolution, how many of its
+pixels are computed together, and the order in which its taps are read.
 
 Knows no weight and no node.
 """
@@ -51,7 +51,7 @@ class Layer:
 
     @property
     def may_be_long(self) -> bool:
-        """Whether one turn, of more pairs than usual, does all: it is no loop."""
+        """True if one turn, of more pairs than usual, does all: it is not a loop."""
         usual = self.runs == 1 and not (self.lone or self.by_pairs)
         return usual and self.turns > 3 and len(self.order) // 2 <= _LONG
 
@@ -67,7 +67,7 @@ class Layer:
 
     @property
     def may_be_direct(self) -> bool:
-        """Whether words of the row are what turns read."""
+        """True if words of the row are what turns read."""
         w = self.window
         return w.pointwise and w.groups == 1 and w.channels % 8 == 0
 
@@ -88,7 +88,8 @@ class Layer:
 
     @property
     def pairs(self) -> int:
-        """Of output channels of a group; the last two may be in two of them."""
+        """The number of pairs of output channels of a group; the last two channels may
+        be in two pairs."""
         return (self.outputs + 1) // 2
 
     @property
@@ -98,7 +99,7 @@ class Layer:
 
     @property
     def odd(self) -> str:
-        """How the code depends on the number of outputs."""
+        """The part of the key that depends on the number of outputs."""
         return "lone" if self.lone else "odd" if self.outputs % 2 else ""
 
     @property
@@ -183,7 +184,8 @@ class Layer:
 
     @property
     def step(self) -> int:
-        """What a pair of taps is of the patch, in words, or of the row, in bytes."""
+        """The distance of a pair of taps: in words of the patch, or in bytes of the
+        row."""
         return 2 if self.direct else self.pixels
 
     @property
@@ -212,14 +214,16 @@ class Layer:
 
     @property
     def _edges(self) -> str:
-        """How windows are put together that are not read as they lie."""
+        """The part of the key for windows that are assembled instead of read in
+        place."""
         if self.gathered:
             return "gathered"
         return form(self.window.group_channels, 0) if self.window.padded else ""
 
     @property
     def sums(self) -> str:
-        """How the code depends on what the sums of two channels are kept in."""
+        """The part of the key that depends on where the sums of two channels are
+        kept."""
         return "apart" if self.apart else "runs" if self.runs > 1 else ""
 
     @property
@@ -245,7 +249,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         dense = self.pixels == 1 and self.window.pointwise
         kind = "fully connected layer" if dense else "convolution"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
@@ -260,7 +264,7 @@ class Layer:
         )
 
     def part_doc(self, pixels: int) -> str:
-        """What the C of the innermost part says, for so many pixels."""
+        """The comment in the C of the innermost part, for so many pixels."""
         many = "a pixel" if pixels == 1 else f"{pixels} pixels"
         if self.lone:
             return f"The only output channel of {many}: two taps a word, all in order."
@@ -274,7 +278,7 @@ class Layer:
 
 
 def form(count: int, written_out: int = WRITTEN_OUT) -> str:
-    """How so many bytes are widened: written out, or in a loop of words."""
+    """The way to widen so many bytes: unrolled, or in a loop of words."""
     if count <= written_out:
         return f"run{count}"
     return "twos" if count % 8 == 0 else ("ones", "tail1", "tail2", "tail2")[count % 4]

@@ -111,7 +111,7 @@ class Layer:
 
     @property
     def held(self) -> int:
-        """Rows that are widened."""
+        """The number of rows that are widened."""
         if not self.whole or self.image is None:
             return self.window.kernel_h
         return (self.image.out_height - 1) * self.image.stride_h + self.window.rows
@@ -186,12 +186,12 @@ class Layer:
 
     @property
     def of(self) -> str:
-        """What a call computes: a row, an image row by row, or one at once."""
+        """The extent of one call: a row, an image row by row, or an image at once."""
         return "" if self.image is None else "whole" if self.whole else "image"
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilated else ""
@@ -210,7 +210,7 @@ class Layer:
 
     @property
     def part_doc(self) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         return (
             f"{'Rows' if self.whole else 'A row'} of four channels, one channel after "
             f"the other: {self.columns} pixels at a "

@@ -77,7 +77,7 @@ def loops(
     pointers: Pointers,
     last: Innermost,
 ) -> None:
-    """What `last` writes, in loops over all other axes."""
+    """Writes `last` in loops over all other axes."""
     (axis, size), inner = axes[0], axes[1:]
     y, a, b = pointers
     if not inner:

@@ -17,12 +17,12 @@ class Image:
     top: int
 
     def inside(self, window: int) -> list[int]:
-        """Of each output row, how many rows of its window lie in the image."""
+        """For each output row, how many rows of its window lie in the image."""
         above = [self.top - oy * self.stride_h for oy in range(self.out_height)]
         return [min(a + self.height, window) - max(a, 0) for a in above]
 
     def padded(self, window: int) -> bool:
-        """Some window of so many rows reaches past the first or last row."""
+        """True if some window of so many rows reaches past the first or last row."""
         last = (self.out_height - 1) * self.stride_h - self.top + window
         return self.top > 0 or last > self.height
 
@@ -35,7 +35,7 @@ def image_of(node: Node, graph: Graph) -> Image:
 
 
 def whole_images(node: Node, graph: Graph) -> tuple[RowAccess, RowAccess]:
-    """What such a layer writes and reads, where a call makes an image."""
+    """The accesses of such a layer, if a call makes a whole image."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     out, source = (RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     return out, source

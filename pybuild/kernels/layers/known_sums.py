@@ -57,7 +57,7 @@ def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums:
 def affine_sums(
     node: Node, graph: Graph, kernels: Array
 ) -> tuple[KnownSums, Affine] | None:
-    """With the cheap requantisation; None where a channel has none.
+    """The sums with the cheap requantisation; None if a channel has none.
 
     Shapes  kernels [O, taps]
     """
@@ -69,7 +69,7 @@ def affine_sums(
 def ended_sums(
     node: Node, graph: Graph, kernels: Array
 ) -> tuple[KnownSums, Affine | Exact]:
-    """With the end of each channel: the cheapest that it has, on cores with SMMLAR.
+    """The sums with the cheapest epilogue of each channel, on cores with SMMLAR.
 
     Shapes  kernels [O, taps]
     """

@@ -1,8 +1,8 @@
-"""How large the numbers of a float tensor can be, as far as the graph says.
+"""The greatest magnitude of a float tensor, as far as the graph tells.
 
     largest(graph, "y")  # y = tanh(x): 1.0; y = x: infinity
 
-What is no number has no size: NaN may be among them all the same.
+What is not a number has no size: NaN may be among them all the same.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Quotients:
 
 
 def quotients(layer: Layer) -> Quotients | None:
-    """None: an average is no plain division, or not by one shift for all."""
+    """None: an average is not a plain division, or not by one shift for all."""
     made, most = layer.made, layer.window.kernel_h * layer.window.kernel_w
     if made is None or not made.divide or 255 * most >= MOST_SUMS:
         return None
@@ -155,8 +155,8 @@ def divided_by(layer: Layer, target: Target) -> Quotients | HighQuotients | None
 
 
 def suits(layer: Layer, target: Target) -> bool:
-    """Whether a layer is an average of four channels or more, by a loop over cells:
-    on vectors mve/pool.py has those whose windows are alike."""
+    """True if a layer is an average of four channels or more, by a loop over cells: on
+    vectors mve/pool.py has those whose windows are alike."""
     by_cells = layer.average and layer.elem in (DType.INT8, DType.INT16)
     by_cells = by_cells and (layer.varies or not layer.unrolled)
     others = "mve" in target.features and not layer.varies

@@ -22,14 +22,14 @@ MOST_WEIGHTS = (2**31 - 1) >> 15
 
 
 def takes_int16(node: Node, graph: Graph) -> bool:
-    """Whether a layer is of int16, and its weights are known."""
+    """True if a layer is of int16, and its weights are known."""
     return graph.tensor(node.output).dtype is DType.INT16 and fixed(node, graph)
 
 
 def sums16(
     node: Node, graph: Graph, kernels: Array, target: Target
 ) -> tuple[End16, Array]:
-    """How a layer ends, and the bias of each output channel.
+    """The epilogue of a layer, and the bias of each output channel.
 
     Shapes  kernels [O, taps]
     Errors  BuildError where a scaled sum could leave int32
@@ -86,7 +86,7 @@ class LongSums:
             self.carry()
 
     def carry(self) -> None:
-        """What the sums hold goes to the totals."""
+        """Adds the sums to the totals."""
         for accs, longs in zip(self.sums, self.totals, strict=True):
             for acc, total in zip(accs, longs, strict=True):
                 self.k.assign(total, total + i64(acc))

@@ -1,4 +1,4 @@
-"""What layers with weights have in common: values, folded biases, padded rows."""
+"""The common part of layers with weights: values, folded biases, padded rows."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def block_starts(channels: int, size: int) -> list[int]:
 
 
 def in_blocks(channels: int, size: int) -> Ints:
-    """Channels as they are computed, so many at a time."""
+    """The channels in the order of computation, so many at a time."""
     starts = block_starts(channels, size)
     return np.asarray([s + j for s in starts for j in range(size)])
 
 
 def fixed(node: Node, graph: Graph) -> bool:
-    """Whether kernels may conclude from the values of a layer's weights and bias.
+    """True if kernels may conclude from the values of a layer's weights and bias.
 
     They may not where users can replace them: such a kernel is the same for all.
     """
@@ -86,7 +86,7 @@ def fixed(node: Node, graph: Graph) -> bool:
 
 
 def takes_pairs(node: Node, graph: Graph, target: Target, sums: bool = False) -> bool:
-    """Whether a layer may have kernels on pairs of int16: int8, weights known.
+    """True if a layer may have kernels on pairs of int16: int8, weights known.
 
     sums  or one whose output is its sums
     """
@@ -117,7 +117,7 @@ def quads(kernels: Array, words: int) -> Array:
 
 
 def takes_vectors(node: Node, graph: Graph, target: Target, sums: bool = False) -> bool:
-    """Whether a layer may have kernels on vectors of bytes: int8, weights known.
+    """True if a layer may have kernels on vectors of bytes: int8, weights known.
 
     sums  or one whose output is its sums
     """
@@ -126,17 +126,17 @@ def takes_vectors(node: Node, graph: Graph, target: Target, sums: bool = False) 
 
 
 def is_bare(node: Node, graph: Graph) -> bool:
-    """Whether a layer's output is its int32 sums of products of int8."""
+    """True if a layer's output is its int32 sums of products of int8."""
     return graph.tensor(node.output).dtype is DType.INT32
 
 
 def known_bare(node: Node, graph: Graph) -> bool:
-    """Whether a layer's output is its sums, and its weights are known."""
+    """True if a layer's output is its sums, and its weights are known."""
     return is_bare(node, graph) and fixed(node, graph)
 
 
 def known_int8(node: Node, graph: Graph) -> bool:
-    """Whether a layer is of int8, and its weights are known."""
+    """True if a layer is of int8, and its weights are known."""
     return graph.tensor(node.output).dtype is DType.INT8 and fixed(node, graph)
 
 

@@ -71,7 +71,7 @@ def _parts(bits: int) -> list[float]:
 
 
 def reduced(r: Real, x: Expr, near: bool) -> tuple[Lets, Expr, Expr]:
-    """What is left of x, and how many quarters were taken off, as bits.
+    """The reduced angle of x, and how many quarters were subtracted, as bits.
 
     near  of |x| below NEAR; else of float32 below MIDDLE, of float64 below 2^30
     """
@@ -156,7 +156,7 @@ def far(k: Builder, x: Expr, table: Expr, left: Var, quarters: Var) -> None:
     turned = cast(up, UINT32)
     k.assign(left, select(x < 0.0, 0.0 - angle_, angle_))
     k.assign(quarters, select(x < 0.0, _word(0) - turned, turned))
-    # of infinity, and of what is no number
+    # of infinity, and of what is not a number
     with k.when(exponent >= 255):
         k.assign(left, x - x)
 

@@ -32,7 +32,8 @@ from pybuild.kernels.math.floats import (
 
 @functools.cache
 def atan(dtype: DType) -> Intrin:
-    """Of |x| > 1 by 1 / x, then by pi / 6, so that the series is of at most 0.27."""
+    """The arc tangent; |x| > 1 goes by 1 / x, then by pi / 6, so that the series is of
+    at most 0.27."""
     r = real(dtype)
     x, size, small, s, square, found, all_ = (
         r.var(n) for n in ("x", "size", "small", "s", "square", "found", "all")

@@ -54,7 +54,7 @@ _ENDLESS = Bitcast(const(0x7F800000), FLOAT32)
 _MOVED, _TURNS, _R = (Var(n, FLOAT32) for n in ("moved", "turns", "r"))
 _POWER = Var("power", UINT32)
 _VALUE = _R * _R * _polynomial(_R, _EXP) + _R + _number(1.0)
-# half of it, as 2^128 is no number
+# half of it, as 2^128 is not a number
 _SHIFTED = (_POWER + const(126, UINT32)) << const(23, UINT32)
 _HALF = Bitcast(cast(_SHIFTED, INT32), FLOAT32)
 EXP = Intrin(

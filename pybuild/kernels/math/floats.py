@@ -34,7 +34,7 @@ Lets = list[tuple[Var, Expr]]
 
 
 class Real:
-    """What differs between float32 and float64.
+    """The differences between float32 and float64.
 
     short  name in C; whole, bits: integers of its width; fraction: bits of the format;
     terms: of each series
@@ -61,8 +61,8 @@ class Real:
 
     @property
     def rounding(self) -> Const:
-        """What a number is rounded by when this is added: its last bits are of whole
-        numbers then. No conversion, so that NaN and infinity do no harm."""
+        """The constant that rounds a number when it is added: the last bits then hold
+        whole numbers. There is no conversion, so NaN and infinity do no harm."""
         return self.number(1.5 * 2.0**self.fraction)
 
     def rounded(self, moved: Expr) -> Expr:
@@ -211,7 +211,7 @@ def log(dtype: DType) -> Intrin:
 
 @functools.cache
 def usual_log(dtype: DType) -> Intrin:
-    """Of 1 or more; of infinity, and of what is no number, anything."""
+    """The logarithm of numbers from 1; for infinity and NaN the result is undefined."""
     r = real(dtype)
     lets, value = _log_of(r, r.var("x"))
     return made(r, "usual_log", lets, value)
@@ -278,7 +278,7 @@ def ceil(dtype: DType) -> Intrin:
 
 @functools.cache
 def nearest_even(dtype: DType) -> Intrin:
-    """To the nearest integer, ties to even: adding 2^fraction drops the rest."""
+    """Rounds to the nearest integer, ties to even: adding 2^fraction drops the rest."""
     r = real(dtype)
     x, far = r.var("x"), r.var("far")
     limit = 2.0**r.fraction
@@ -302,7 +302,7 @@ def power(dtype: DType) -> Intrin:
         (whole, truncate(dtype)(y)),
         (odd, y - truncate(dtype)(y * 0.5) * 2.0),
     ]
-    # of infinity, which counts as even, `odd` is no number
+    # of infinity, which counts as even, `odd` is not a number
     inside = select(x < 0.0, size < r.infinity, x > 0.0)
     rest = select(equal(whole, y), plain, select(inside, r.nan, plain))
     below = select(equal(odd * odd, 1.0), 0.0 - plain, rest)

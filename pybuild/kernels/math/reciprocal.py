@@ -10,7 +10,7 @@ _TOTAL = Var("total", INT32)
 
 
 def _spare_bits() -> Intrin:
-    """How far total > 0 can go left until bit 30 is set, by halving the search."""
+    """The shift that moves the top bit of total > 0 to bit 30, by binary search."""
     lets: list[tuple[Var, Expr]] = []
     value, shifts = _TOTAL, i32(0)
     for bits in (16, 8, 4, 2, 1):

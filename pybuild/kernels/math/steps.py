@@ -1,5 +1,5 @@
-"""How many steps of a scale a float32 is, in integers: for cores on which a division is
-a function of hundreds of instructions. Knows no rule of rounding.
+"""The number of steps of a scale in a float32, by integers: for cores on which a
+division is a function of hundreds of instructions. Knows no rule of rounding.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Steps:
     mulhi(m << 7, inverse) >> (first - exponent)
 
     inverse  2^30 over the scale's mantissa, which is 1 to 2
-    first    where that is negative, there are 2^18 steps or more, or x is no number
+    first    where that is negative, there are 2^18 steps or more, or x is not a number
     """
 
     inverse: int

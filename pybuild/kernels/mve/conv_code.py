@@ -120,7 +120,7 @@ class _Writer(Patches):
         return k
 
     def _ways(self, width: Expr) -> Iterator[tuple[int, Expr, Expr]]:
-        """How many pixels together, and from where to where."""
+        """The numbers of pixels computed together, with their ranges."""
         start: Expr = const(0)
         ways = self.layer.ways
         for number, (count, _) in enumerate(ways):
@@ -141,7 +141,7 @@ class _Writer(Patches):
             self._blocks(pixels, given)
 
     def _groups(self, pixels: int, ox: Expr) -> None:
-        """The same for each group of channels."""
+        """Does the same for each group of channels."""
         k, weights, ends = self.k, self.weights, self.ends
         with k.loop("group", self.groups) as group:
             self.start = k.let("start", group * self.inputs)
@@ -175,13 +175,13 @@ class _Writer(Patches):
 
     @property
     def _last(self) -> Expr:
-        """Where the last vector is."""
+        """The position of the last vector."""
         if self.layer.direct:
             return self.g.channels - self.layer.last
         return self.steps * self.step - self.step
 
     def _run_values(self) -> dict[str, Expr]:
-        """What sums of 64 bits need."""
+        """The arguments for sums of 64 bits."""
         if not self.layer.run_steps:
             return {}
         most, steps = self.layer.run_steps, self.layer.steps - self.layer.tail
@@ -222,7 +222,7 @@ class _Writer(Patches):
         self.finish = finish
 
     def _blocks(self, pixels: int, given: dict[str, Var]) -> None:
-        """Four output channels at a time, or as many as there are."""
+        """Computes four output channels at a time, or as many as there are."""
         k, layer, out_channels = self.k, self.layer, given["out_channels"]
         channels = given.get("group_outputs", out_channels)
         w, ends = (
@@ -262,7 +262,7 @@ class _Writer(Patches):
         given: dict[str, Var],
         w: Var,
     ) -> list[list[Var]]:
-        """Of each pixel those of all channels of a block."""
+        """The sums of all channels of a block, for each pixel."""
         k, layer = self.k, self.layer
         sums = [
             [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]
@@ -297,7 +297,7 @@ class _Writer(Patches):
         return fours
 
     def _starts(self, ends: Expr) -> list[Expr]:
-        """What the sums of a block begin with."""
+        """The start values of the sums of a block."""
         layer, finish = self.layer, self.finish
         if not isinstance(finish, ScalarFinish | Bound16):
             return [const(0)] * layer.together
@@ -341,7 +341,7 @@ class _Writer(Patches):
     def _steps(
         self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var
     ) -> None:
-        """So many vectors, some in a turn."""
+        """Adds so many vectors, some in an iteration."""
         k, turn = self.k, self.layer.turn
         with k.loop("step", count, 0, turn, rolled=True):
             for step in range(turn):

@@ -1,5 +1,5 @@
-"""What the kernels of conv_code.py are made from: a convolution, and how the bytes
-of its windows become vectors. Knows no weight and no node.
+"""The layer that conv_code.py writes kernels for: a convolution, and how the bytes of
+its windows become vectors. Knows no weight and no node.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Layer:
 
     @property
     def step(self) -> int:
-        """Values of a vector."""
+        """The number of values in a vector."""
         return VECTOR // self.elem.bytes
 
     @property
     def run(self) -> int:
-        """Values of a row that are neighbours in the window."""
+        """The number of values of a row that are contiguous in the window."""
         return self.window.run
 
     @property
@@ -80,7 +80,7 @@ class Layer:
 
     @property
     def pixels(self) -> int:
-        """Of a row, done together."""
+        """The number of pixels of a row that are computed together."""
         return 3 if self.threes else min(2, self.window.out_width)
 
     @property
@@ -146,7 +146,7 @@ class Layer:
     @property
     def long_turn(self) -> int:
         """Steps of a turn of a single pixel that leave none over; 1: none do, or there
-        is no loop."""
+        is not a loop."""
         if self.run_steps or self.written_out or self.window.out_width > 1:
             return 1
         fit = (turn for turn in _LONG_TURNS if self.whole_steps % turn == 0)
@@ -162,7 +162,7 @@ class Layer:
 
     @property
     def last(self) -> int:
-        """Values of the last vector."""
+        """The number of values in the last vector."""
         return HALF if self.half else self.step
 
     @property
@@ -177,7 +177,7 @@ class Layer:
 
     @property
     def whole_steps(self) -> int:
-        """Without a last one that is."""
+        """The number of steps without a partial last one."""
         return self.steps - self.apart
 
     @property
@@ -201,7 +201,7 @@ class Layer:
 
     @property
     def over(self) -> bool:
-        """What is read where it lies is written over."""
+        """True if the rows that are read in place are overwritten."""
         return self.row and self.direct and not self.copied
 
     @property
@@ -236,7 +236,7 @@ class Layer:
 
     @property
     def types(self) -> str:
-        """How the code depends on the types of values."""
+        """The part of the key that depends on the types of values."""
         return "s16" if self.elem is DType.INT16 else ""
 
     @property
@@ -257,7 +257,7 @@ class Layer:
 
     @property
     def rest_key(self) -> str:
-        """How pixels are left over."""
+        """The part of the key for leftover pixels."""
         rest = self.window.out_width % self.pixels
         return "" if not rest else f"rest{rest}" if self.threes else "rest"
 
@@ -270,7 +270,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         kind = "convolution" if self.pixels > 1 else "fully connected layer"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         first = "read where they lie" if self.direct else "copied into the patch"
@@ -286,7 +286,7 @@ class Layer:
 
     @property
     def dot_doc(self) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         return (
             f"Sums of {self.together} output channels, {self.step} taps at a time, and "
             "their epilogue; weights and epilogue forward."
@@ -294,7 +294,7 @@ class Layer:
 
     @property
     def dot_key(self) -> str:
-        """What distinguishes the code of the sums of two layers."""
+        """The key that distinguishes the code of the sums of two layers."""
         odd = self.group_outputs % self.together
         parts = (
             self.types,
@@ -314,8 +314,8 @@ class Layer:
 
 
 def form(count: int, step: int) -> str:
-    """How so many values are copied: in a loop of vectors, each of `step`, or written
-    out."""
+    """The way to copy so many values: in a loop of vectors, each of `step`, or
+    unrolled."""
     if count < step:
         return f"run{count}"
     return "overlapping" if count % step else "vectors"

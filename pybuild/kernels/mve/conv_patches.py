@@ -14,7 +14,7 @@ from pybuild.kernels.mve.conv_layer import Layer
 
 
 class Patches:
-    """What writes the bytes of windows, each into a patch.
+    """Writes the bytes of windows, each into a patch.
 
     pitch          values from one patch to the next
     x_zero         of columns outside
@@ -128,5 +128,5 @@ class Patches:
 
 
 def _words(count: int) -> list[int]:
-    """Where words of so many bytes begin, the last of which may reach back."""
+    """The offsets of words in so many bytes; the last word may reach back."""
     return [*range(0, count - 3, 4), *([count - 4] if count % 4 else [])]

@@ -50,12 +50,12 @@ class Layer:
 
     @property
     def copied(self) -> bool:
-        """Rows are copied: some window reads beside them."""
+        """True if rows are copied because some window reads beside them."""
         return self.window.padded
 
     @property
     def columns(self) -> int:
-        """Of a row, padding included."""
+        """The number of columns of a row, padding included."""
         return self.window.left + self.window.width + self.window.right
 
     @property
@@ -70,7 +70,7 @@ class Layer:
 
     @property
     def sum_key(self) -> str:
-        """What distinguishes the code of the sums of two layers."""
+        """The key that distinguishes the code of the sums of two layers."""
         w = self.window
         parts = (
             f"{w.kernel_h}x{w.kernel_w}",
@@ -97,7 +97,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         gaps = ", with gaps between taps" if w.dilated else ""
         first = "rows are copied, zeros around them; then " if self.copied else ""
@@ -111,7 +111,7 @@ class Layer:
 
     @property
     def sum_doc(self) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         return (
             f"Sums of four channels of {self.together} pixels in registers, row by "
             "row, column by column: each value and each weight is loaded once."

@@ -51,7 +51,7 @@ class Planes:
 
     @property
     def weight_bytes(self) -> int:
-        """Of a channel."""
+        """The bytes of a channel's weights."""
         return VECTOR * self.steps + self.singles
 
     @property
@@ -77,19 +77,19 @@ class Planes:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many pixels the fours of a turn have."""
+        """The number of pixels in each group of four of an iteration."""
         width = self.window.out_width
         return (FOUR, min(width - FOUR, FOUR)) if self.eights else (min(width, FOUR),)
 
     @property
     def ends_with_four(self) -> bool:
-        """What is left of a row is less than half a turn."""
+        """True if less than half an iteration is left of a row."""
         width = self.window.out_width
         return width > 2 * FOUR and 0 < width % (2 * FOUR) <= FOUR
 
     @property
     def sum_key(self) -> str:
-        """What distinguishes the code of the sums of two layers."""
+        """The key that distinguishes the code of the sums of two layers."""
         width = self.window.out_width
         parts = (
             f"{self.steps}and{self.singles}" if self.singles else str(self.steps),
@@ -103,7 +103,7 @@ class Planes:
 
     @property
     def held(self) -> bool:
-        """Its limits are tighter than int16's own."""
+        """True if its limits are tighter than int16's own."""
         return (self.epilogue.low, self.epilogue.high) != (-32768, 32767)
 
     @property
@@ -128,7 +128,7 @@ class Planes:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         return told(
             f"depthwise convolution, int16 x int8, int32 sums: {w.kernel_h}x"
@@ -141,7 +141,7 @@ class Planes:
 
     @property
     def sum_doc(self) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         more = f", and {self.singles} more one by one" * (self.singles > 0)
         return f"Sums of four pixels of a channel: {VECTOR} taps at a time{more}."
 

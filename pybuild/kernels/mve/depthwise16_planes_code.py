@@ -234,7 +234,7 @@ class _Sums:
         return self.k.let("weights", halves_at(w, VECTOR * step))
 
     def _total(self, x: Var, w: Var, held: list[Var], count: int) -> Expr:
-        """Of so many pixels the sums of whole vectors, one in each lane."""
+        """The sums of whole vectors for so many pixels, one in each lane."""
         k, layer = self.k, self.layer
         sums: list[Expr] = [const(0)] * count
         for step in range(layer.steps):

@@ -294,7 +294,7 @@ class Writer:
         ends: Var,
         to: tuple[Expr, Expr],
     ) -> None:
-        """Four channels of n pixels."""
+        """Computes four channels of n pixels."""
         y, channels = to
         for i, four in enumerate(self._dots(n, *where)):
             numbers = self._numbers(ends)
@@ -302,7 +302,7 @@ class Writer:
             self.k.store(offset(y, channels * i), 0, value)
 
     def _numbers(self, ends: Var) -> list[Expr]:
-        """What four channels end with."""
+        """The epilogue numbers of four channels."""
         if self.layer.turned:
             return numbers_of(self.layer.epilogue, ends)
         count = size_of(self.layer.epilogue) // SIDE

@@ -174,14 +174,15 @@ class Layer:
 
     @property
     def fours(self) -> bool:
-        """Four pixels of a channel are summed together, or three that are all."""
+        """True if four pixels of a channel are summed together, or three if these are
+        all."""
         if self.eights:
             return self.window.out_width - self.eights >= PIXELS - 1
         return self.window.out_width >= PIXELS - (self.steps > 1)
 
     @property
     def in_pixels(self) -> bool:
-        """Pixels of a channel are summed together."""
+        """True if pixels of a channel are summed together."""
         return self.fours or self.eights > 0
 
     @property
@@ -202,8 +203,8 @@ class Layer:
 
     @property
     def turned(self) -> bool:
-        """What ends sums is a table of vectors, of four channels; else channel by
-        channel."""
+        """True if the epilogue's table holds vectors of four channels; otherwise it
+        goes channel by channel."""
         return self.singles > 0 and not self.eights
 
     @property
@@ -253,7 +254,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         gaps = ", with gaps between taps" if w.dilated else ""
         return told(
@@ -273,7 +274,7 @@ class Layer:
 
     @property
     def sum_doc(self) -> str:
-        """What the C of the sums says."""
+        """The comment in the C of the sums."""
         many = f"{self.together} pixels" if self.together > 1 else "a pixel"
         inner = ("channels", "pixels") if self.channels_outside else ("pixels", "them")
         order = f"{inner[0]} are the outer loop"
@@ -293,7 +294,7 @@ class Layer:
 
     @property
     def sum_key(self) -> str:
-        """What distinguishes the code of the sums of two layers."""
+        """The key that distinguishes the code of the sums of two layers."""
         w = self.window
         parts = (
             "columns" if self.channels_outside else "",

@@ -53,7 +53,7 @@ def _piece(row: Layer, outputs: int) -> Layer:
 
 
 def _fills_vectors(row: Window, piece: Layer) -> bool:
-    """Each piece has a vector of bytes that are no padding."""
+    """Each piece has a vector of bytes that are not padding."""
     columns = piece.window.columns
     last = (row.out_width - piece.window.out_width) * row.stride_w - row.left
     inside = min(columns - row.left, row.width - last, columns, row.width)

@@ -81,7 +81,7 @@ class PixelSums:
             self._fours(offsets)
 
     def _from(self, ox: Expr) -> tuple[Var, Var]:
-        """Where a pixel is read and stored."""
+        """The places at which a pixel is read and stored."""
         k, given = self.k, self.given
         at = k.let("at", ox * given["channels"])
         x = offset(given["words"], at * self.layer.window.stride_w)
@@ -165,7 +165,7 @@ class PixelSums:
         return found[:2] if layer.halved else found
 
     def _four(self, where: tuple[Expr, Var, list[Var]], ends: Var, y: Expr) -> None:
-        """Four channels of four pixels."""
+        """Computes four channels of four pixels."""
         k = self.k
         halves = []
         for pair in _PAIRS:
@@ -177,7 +177,7 @@ class PixelSums:
             k.store(to, 0, lane(packed), wide=True)
 
     def _ended(self, c: int, where: tuple[Expr, Var, list[Var]], ends: Var) -> Expr:
-        """Of one of four channels, a pixel in each lane."""
+        """The results of one of four channels, a pixel in each lane."""
         x, w, offsets = where
         if self.layer.steps > 1:
             sums = self._long_sums(c, x, w, offsets)
@@ -186,7 +186,8 @@ class PixelSums:
         return self.finish.one(self.k, self._vector(sums), self.finish.numbers(ends, c))
 
     def _weights(self, w: Var, c: int) -> list[Var]:
-        """Those of one of four channels, of each window that lies in a vector."""
+        """The weights of one of four channels, for each window that lies in a
+        vector."""
         k, layer = self.k, self.layer
         places = [layer.lead - i * layer.apart for i in range(layer.together)]
         return [
@@ -196,7 +197,7 @@ class PixelSums:
     def _short_sums(
         self, x: Expr, weights: list[Var], offsets: list[Var]
     ) -> list[Expr]:
-        """Of windows of one vector."""
+        """The sums of windows of one vector."""
         k, sums = self.k, list[Expr]()
         for four in offsets:
             values = k.let("values", gathered(self.layer, x, four))
@@ -205,7 +206,7 @@ class PixelSums:
         return sums
 
     def _long_sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> list[Expr]:
-        """Of windows of several vectors."""
+        """The sums of windows of several vectors."""
         k, layer = self.k, self.layer
         step = self.given["channels"] * layer.window.stride_w
         sums: list[Expr] = [const(0)] * self.count

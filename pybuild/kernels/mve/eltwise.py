@@ -69,7 +69,7 @@ class Row:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         rest = "rest" if self.size % LANES else ""
         return "_".join(p for p in (f"by{self.step}", rest) if p)
 

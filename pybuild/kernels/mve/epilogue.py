@@ -40,7 +40,7 @@ Epilogue = Affine | Exact
 
 
 def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epilogue]:
-    """What a layer of int8 sums, and how it ends.
+    """The sums of an int8 layer, and its epilogue.
 
     Shapes  kernels [O, taps]
     Errors  BuildError if some order of summing could overflow int32
@@ -55,8 +55,8 @@ def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epi
 
 
 def table(epilogue: Epilogue, bias: Array, order: Array, turned: bool = True) -> Packed:
-    """What each four output channels end with, in reading order; not turned, what each
-    single one does."""
+    """The epilogue numbers of each four output channels, in reading order; if not
+    turned, those of each single channel."""
     if not turned:
         return _by_channel(epilogue, bias, order)
     if isinstance(epilogue, Exact):
@@ -74,14 +74,14 @@ def _by_channel(epilogue: Epilogue, bias: Array, order: Array) -> Packed:
 
 
 def size_of(epilogue: Epilogue) -> int:
-    """Of the table for each four channels."""
+    """The number of table words for each four channels."""
     if isinstance(epilogue, Exact):
         return epilogue.size
     return 8 if epilogue.joint is None else 4
 
 
 def numbers_of(epilogue: Epilogue, ends: Expr) -> list[Expr]:
-    """What four channels end with: the vectors of the table at `ends`."""
+    """The epilogue numbers of four channels: the vectors of the table at `ends`."""
     return [words_at(ends, 4 * i) for i in range(size_of(epilogue) // 4)]
 
 
@@ -109,7 +109,7 @@ class VectorFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         known = {"base": self.base, "low": self.low, "high": self.high}
         if self.epilogue.joint is not None:
             known["factor"] = self.factor
@@ -127,8 +127,8 @@ class VectorFinish:
         return inner
 
     def scaled(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
-        """What four sums are scaled to, not yet shifted nor held; `numbers`: the
-        table's vectors of these channels."""
+        """Four sums scaled, not yet shifted or clamped; `numbers`: the table's vectors
+        of these channels."""
         value = SCALE4(sums, numbers[0])
         one = self.epilogue.joint is not None
         factor = ALL4(self.factor) if one else numbers[1]
@@ -172,7 +172,7 @@ class Ending:
         if isinstance(finish, VectorFinish | ExactFinish):
             self.numbers = numbers_of(finish.epilogue, ends)
         if isinstance(finish, ExactFinish):
-            # an Affine's first is summed to: loaded again, it is no copy
+            # an Affine's first is summed to: loaded again, it is not a copy
             self.numbers = [k.let("number", one) for one in self.numbers]
 
     def store(

@@ -74,7 +74,7 @@ class Exact:
 
     @property
     def clamped(self) -> bool:
-        """Its limits are tighter than int8's own."""
+        """True if its limits are tighter than int8's own."""
         return self.low > -128 or self.high < 127
 
     @property
@@ -88,7 +88,7 @@ class Exact:
 
     @property
     def words(self) -> str:
-        """This end, for readers of the C."""
+        """The words for the comment in the C."""
         return (
             f"requantises by its own rule: {_WORDS[self.rule]}, held within {self.elem}"
         )
@@ -106,13 +106,13 @@ class Exact:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         joined = {0: "", BYTE: "_joined", FIVE: "_joined5"}[self.joined]
         ways = "_lifted" * self.lifted + joined
         return f"exact_{self.rule}{ways}"
 
     def columns(self, bias: Array) -> Ints:
-        """What a channel ends with: [channel, word]."""
+        """The epilogue numbers of each channel: [channel, word]."""
         wide = bias.astype(np.int64)[:, None]
         if not self.joined:
             return np.concatenate([wide, self.factors], axis=1)
@@ -133,8 +133,8 @@ class Exact:
         return self
 
     def table(self, bias: Array, order: Array, together: int = 4) -> Packed:
-        """What each block of channels ends with, in reading order; of a block of fewer
-        than four the last is in all other lanes."""
+        """The epilogue numbers of each block of channels, in reading order; in a block
+        of fewer than four, the last channel fills all other lanes."""
         rows = self.columns(bias)
         lanes = [min(lane, together - 1) for lane in range(4)]
         fours = rows[order].reshape(-1, together, rows.shape[1])[:, lanes]
@@ -182,7 +182,7 @@ def exact16(epilogue: End16) -> Exact | None:
 
 
 def _may_tie(mult: Ints, right: Ints, left: Ints, low: Ints, high: Ints) -> bool:
-    """Whether a product may be an odd number of halves: of twos it has as many as the
+    """True if a product may be an odd number of halves: of twos it has as many as the
     multiplier and a sum have at most."""
     reach = np.maximum(np.maximum(-low, high), 1)
     twos = np.floor(np.log2(reach)).astype(np.int64) + left
@@ -203,7 +203,7 @@ class ExactFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         return self.bound
 
     def inside(self, params: Mapping[str, Var]) -> ExactFinish:
@@ -214,8 +214,8 @@ class ExactFinish:
         return inner
 
     def scaled(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
-        """What four sums are scaled to, not yet held; `numbers`: the table's vectors of
-        these channels."""
+        """Four sums scaled, not yet clamped; `numbers`: the table's vectors of these
+        channels."""
         if self.epilogue.joined:
             joined, factor = numbers
             above = ABOVE_BYTE4 if self.epilogue.joined == BYTE else ABOVE_FIVE4

@@ -44,7 +44,8 @@ def pixel_key(epilogue: Epilogue) -> str:
 
 
 def _is_above(epilogue: Exact) -> bool:
-    """What is below zero is held at zero: how it is rounded does not matter."""
+    """True if values below zero are clamped to zero, so that their rounding does not
+    matter."""
     return epilogue.low >= epilogue.y_zero
 
 
@@ -75,7 +76,7 @@ class PixelFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """What a part of the kernel must be given."""
+        """The arguments of a part of the kernel."""
         return {n: v for n, v in self.bound.items() if not isinstance(v, Const)}
 
     def inside(self, params: Mapping[str, Var]) -> PixelFinish:
@@ -87,13 +88,13 @@ class PixelFinish:
         return inner
 
     def numbers(self, ends: Expr, channel: int) -> list[Expr]:
-        """What one of four channels ends with."""
+        """The epilogue numbers of one of four channels."""
         across, along = (1, 4) if self.turned else (self.size // 4, 1)
         return [load(ends, across * channel + along * i) for i in range(self.size // 4)]
 
     def one(self, k: Builder, sums: Expr, numbers: Sequence[Expr]) -> Expr:
-        """What four sums of a channel are scaled to by its `numbers`, not yet shifted
-        by `halves` nor held."""
+        """Four sums of a channel scaled by its `numbers`, not yet shifted by `halves`
+        or clamped."""
         end = self.epilogue
         if not isinstance(end, Exact):
             scale = SCALE_KEPT4 if self.kept else SCALE_ALL4

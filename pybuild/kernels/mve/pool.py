@@ -44,7 +44,7 @@ from pybuild.targets.target import Target
 
 
 def suits(layer: Layer, target: Target) -> bool:
-    """Whether a layer may have a kernel of this file."""
+    """True if a layer may have a kernel of this file."""
     large_edges = layer.window.padded and not layer.unrolled
     alike = layer.rows is None and not layer.varies and not large_edges
     channels = layer.window.channels >= 4

@@ -1,4 +1,4 @@
-"""What products of two computed tensors share on vectors.
+"""The common part of products of two computed tensors on vectors.
 
 Rows that end within a vector are copied into scratch first, with zeros behind them:
 nothing is read behind the last one, and what a turned column ends with counts nothing.
@@ -38,7 +38,7 @@ class Vectors(Product):
 
     @property
     def copies(self) -> int:
-        """Where the rows of a block are copied to."""
+        """The offset of the copies of a block's rows."""
         return super().scratch
 
     @property

@@ -1,1 +1,1 @@
-"""Which kernels serve an operator, and what they share; a file an operator."""
+"""The kernels that serve an operator, and their common parts; a file an operator."""

@@ -1,4 +1,4 @@
-"""Which kernels serve conv2d and dense: those for any core, and those of each core.
+"""The kernels that serve conv2d and dense: those for any core, and those of each core.
 
 A fully connected layer is a pointwise convolution whose pixels are the batch.
 """

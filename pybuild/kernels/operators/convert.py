@@ -75,7 +75,7 @@ def _told(dtype: DType, even: bool) -> str:
 
 
 def _singles(y: Tensor, operands: Operands, even: bool) -> Candidate:
-    """One after the other, held by saturation.
+    """Converts one value after the other, clamped by saturation.
 
     Source  ties away from zero: of steps in 1/256, v, without what is behind,
             (v * (2^24 + 1) + 2^31) / 2^32 is the nearest integer: the 1 moves ties,
@@ -104,7 +104,8 @@ def _singles(y: Tensor, operands: Operands, even: bool) -> Candidate:
 
 
 def _vectors(y: Tensor, operands: Operands, even: bool) -> Candidate:
-    """Four in a vector: a division of each, then three operations on all."""
+    """Converts four values in a vector: a division of each, then three operations on
+    all."""
     count = _count(y, operands)
     name = f"quantize_{short(y.dtype)}_{'even' if even else 'away'}_mve"
     k = Builder(name + _rest_key(count, LANES), _told(y.dtype, even))
@@ -182,7 +183,7 @@ def _in_turns(k: Builder, given: DType, made: DType, count: int, form: _Form) ->
 
 
 def _in_vectors(k: Builder, given: DType, made: DType, count: int, form: _Form) -> None:
-    """Four in a vector, of which the last reaches back."""
+    """Converts four values in a vector; the last vector reaches back."""
     to, source = k.row("y", 0, made, writable=True), k.row("x", 1, given)
     size = k.arg("count", count)
     y, x = k.let("to", to), k.let("from", source)

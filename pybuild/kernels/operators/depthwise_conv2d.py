@@ -1,4 +1,5 @@
-"""Which kernels serve depthwise_conv2d: those for any core, and those of each core."""
+"""The kernels that serve depthwise_conv2d: those for any core, and those of each
+core."""
 
 from __future__ import annotations
 

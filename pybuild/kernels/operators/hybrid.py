@@ -1,5 +1,5 @@
-"""Which kernels serve layers whose output is int32 sums: those of the layers, which end
-with them."""
+"""The kernels that serve layers whose output is int32 sums: those of the layers,
+without an epilogue."""
 
 from __future__ import annotations
 

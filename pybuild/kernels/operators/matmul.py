@@ -1,5 +1,5 @@
-"""Which kernels serve matmul: any type's, and those of two computed tensors of
-float32, int8 or int16."""
+"""The kernels that serve matmul: for any type, and for two computed tensors of float32,
+int8 or int16."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _on_vectors(
 
 @dataclass(frozen=True)
 class _Epilogue:
-    """What a sum begins with, and what becomes of it."""
+    """The start value of a sum, and its epilogue."""
 
     key: str
     words: str

@@ -74,7 +74,7 @@ def _fastest(node: Node, body: Graph, offers: Offers) -> Candidate | None:
 
 
 def _is_plain(candidate: Candidate) -> bool:
-    """Whether its kernel takes rows one after the other, and nothing else."""
+    """True if its kernel takes rows one after the other, and nothing else."""
     rows = (*candidate.outputs, *candidate.inputs)
     plain = all(r.window == 1 and r.pad_row is None and r.stride < 2 for r in rows)
     moved = candidate.images == 1 or all(r.stride for r in rows)
@@ -109,7 +109,7 @@ class _Writer:
     """The kernel being written.
 
     first   what a tensor is a piece of, and bytes from its begin: views have one
-    places  of what is no view
+    places  of what is not a view
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class _Writer:
         self.k = Builder("repeat", told(f"{turns.count} turns of the same steps", ways))
 
     def root(self, name: str) -> tuple[str, int]:
-        """What a tensor is a piece of, and where it begins in it."""
+        """The tensor that a tensor is a piece of, and the offset of the piece."""
         at = 0
         while name in self.views:
             name, more = self.views[name]

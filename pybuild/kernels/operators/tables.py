@@ -1,5 +1,5 @@
 """y = table[x] of single bytes: sixteen in a gather (M55), eight in a turn (cores with
-DSP), else one by one. What is no table of bytes: kernels/portable/act.py and
+DSP), else one by one. What is not a table of bytes: kernels/portable/act.py and
 kernels/any_type/index.py.
 """
 

@@ -69,7 +69,7 @@ class Layer:
 
     @property
     def is_bare(self) -> bool:
-        """Sums are stored as they are: there is no bias."""
+        """True if sums are stored directly, without a bias."""
         return isinstance(self.finish, Bare)
 
     @property
@@ -102,7 +102,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         kinds = "float32" if self.is_float else f"{self.elem.value} x int8"
         sums = "" if self.is_float else f", {self.total.value} sums"
         blocks = " then ".join(str(size) for size, _, _ in self.blocks)

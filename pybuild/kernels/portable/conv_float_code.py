@@ -33,7 +33,7 @@ class Layer:
 
     @property
     def direct(self) -> bool:
-        """Pixels are read where they are."""
+        """True if pixels are read in place."""
         return self.window.pointwise
 
     @property
@@ -73,7 +73,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         many = "a pixel" if self.pixels == 1 else f"{self.pixels} pixels"
         first = "" if self.direct else "their windows are copied side by side; then "
         return told(

@@ -217,7 +217,10 @@ def _scale(tensor: Tensor) -> Packed:
 
 
 def _one_scale(node: Node, graph: Graph, tensor: Tensor) -> None:
-    """Errors  BuildError for a computed tensor with a scale per channel"""
+    """Checks that a computed tensor has a single scale.
+
+    Errors  BuildError for a computed tensor with a scale per channel
+    """
     assert tensor.quant is not None
     if len(tensor.quant.scale) > 1 or len(tensor.quant.zero_point) > 1:
         what = f"'{tensor.name}' is computed, but has a scale per channel"

@@ -1,5 +1,5 @@
-"""What follows a net that is asked again and again: averages over time, and which
-class is heard.
+"""Decisions after a net that runs again and again: averages over time, and which class
+is heard.
 """
 
 from __future__ import annotations

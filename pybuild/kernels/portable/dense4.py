@@ -52,7 +52,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         return told(
             "fully connected layer or 1x1 convolution, int8 x 4 bits, int32 sums",
             f"pixel by pixel; {BLOCK} output channels at a time, two taps a byte of "

@@ -54,7 +54,7 @@ class Layer:
 
     @property
     def is_bare(self) -> bool:
-        """Sums are stored as they are: there is no bias."""
+        """True if sums are stored directly, without a bias."""
         return isinstance(self.finish, Bare)
 
     @property
@@ -87,7 +87,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w, kinds = self.window, f"{self.elem.value} x int8, {self.total.value} sums"
         taps = f"{w.kernel_h}x{w.kernel_w} windows" if self.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""
@@ -103,7 +103,7 @@ class Layer:
         )
 
     def tables(self) -> tuple[Packed, ...]:
-        """What follows weights and bias."""
+        """The tables after weights and bias."""
         outside = outside_pixel(self.window, self.x_zero, self.elem)
         return self.finish.tables() + outside
 

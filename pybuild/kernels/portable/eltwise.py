@@ -75,7 +75,7 @@ def sloped(made: PreluParameters, where: str) -> Way:
 
 
 def _ruled(k: Builder, name: str, rule: Requant) -> Callable[[Expr], Expr]:
-    """What scales a value, without zero point and clamp."""
+    """The function that scales a value, without zero point and clamp."""
     multiplier = k.arg(f"{name}_multiplier", rule.multipliers[0])
     shift = k.arg(f"{name}_shift", rule.shifts[0])
     lift = k.arg(f"{name}_lift", 1 << rule.left[0]) if rule.left else None

@@ -44,7 +44,7 @@ Finish = Callable[[Builder, Expr], Callable[[Expr], Expr]]
 
 
 def takes_rows(x: Tensor, y: Tensor) -> bool:
-    """Whether y [.., C] is made of all pixels of x [1,H,W,C]."""
+    """True if y [.., C] is made of all pixels of x [1,H,W,C]."""
     if len(x.shape) != 4 or x.shape[0] != 1 or x.shape[1] < _FEWEST_ROWS:
         return False
     return y.size == x.shape[3]
@@ -174,7 +174,7 @@ def _added_in_pairs(name: str, x: Tensor) -> tuple[Func, tuple[int, ...]]:
 
 
 def _cost_in_pairs(x: Tensor) -> int:
-    """Of all rows and the end."""
+    """The estimated instructions of all rows and the epilogue."""
     _, height, width, channels = x.shape
     return channels * (height * (6 * width + 22) // _LANES + 14)
 

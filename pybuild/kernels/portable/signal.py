@@ -1,5 +1,5 @@
-"""What stands before a net that hears, in integers: channel by channel, sample by
-sample.
+"""The signal processing before a net that hears, in integers: channel by channel,
+sample by sample.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _u64(value: Expr | int) -> Expr:
 
 
 def _least(a: Expr, b: Expr) -> Expr:
-    """Of unsigned numbers."""
+    """The lesser of two unsigned numbers."""
     return select(a < b, a, b)
 
 

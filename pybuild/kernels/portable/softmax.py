@@ -201,7 +201,7 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
 
 
 def _last(made: SoftmaxParameters, left: int) -> int:
-    """How far below the most the first power is that is less than `left`."""
+    """The distance below the maximum of the first power that is less than `left`."""
     return int(np.argmax(np.asarray((*made.table, 0)) < left))
 
 

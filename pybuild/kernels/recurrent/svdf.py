@@ -113,7 +113,7 @@ class Svdf:
     # ---- sums -------------------------------------------------------------------
 
     def _seen(self, row: Expr, weights: Expr, count: Expr) -> Var:
-        """What one filter makes of the input."""
+        """The result of one filter for the input."""
         k = self.k
         w, seen = k.let("w", weights), k.let("seen", const(0, self.kind))
         with k.loop("i", count) as i:
@@ -122,7 +122,7 @@ class Svdf:
         return seen
 
     def _weighed(self, total: Var, here: Expr, weights: Expr, steps: Expr) -> None:
-        """Adds what one filter made of all steps."""
+        """Adds the results of one filter for all steps."""
         k, zero = self.k, self.state.zero_point if self.state.quant else 0
         w = k.let("weights", weights)
         with k.loop("m", steps) as m:

@@ -254,7 +254,7 @@ def candidates(
 
 
 def fits_pairs(kernels: Array) -> bool:
-    """Whether any sum of products with int8, or with uint8, stays within int16.
+    """True if any sum of products with int8, or with uint8, stays within int16.
 
     Both halves of a word then are sums of their own: below 2^15 * (2^16 + 1), and
     a product of 255 and two weights is below 2^31.

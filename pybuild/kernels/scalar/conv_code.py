@@ -250,7 +250,7 @@ class _Writer:
             k.assign(to, offset(to, step * layer.pixels))
 
     def _channels(self, ox: Expr, x: Expr) -> None:
-        """All output channels of some pixels, in a function of their own."""
+        """Computes all output channels of some pixels, in a separate function."""
         k, layer = self.k, self.layer
         given: dict[str, Expr] = {
             "x": x,
@@ -273,7 +273,7 @@ class _Writer:
             Sums(k, layer, known, self.finish.inside(known)).write()
 
     def _runs(self) -> dict[str, Expr]:
-        """Which weights are read: of an image those of the taps that lie in it."""
+        """The weights to read: for an image, those of the taps that lie in it."""
         k, g, layer = self.k, self.g, self.layer
         if layer.image is None or g.inside_rows is None:
             return {"turns": self.turns}
@@ -294,7 +294,7 @@ class _Writer:
         }
 
     def _part_name(self) -> str:
-        """What distinguishes the code of two layers here."""
+        """The name of the part, which distinguishes the code of two layers here."""
         layer = self.layer
         parts = (
             f"block{layer.channels}x{layer.pixels}_by{layer.unrolled}",

@@ -1,5 +1,5 @@
 """Convolutions of which a call makes all rows, on cores that multiply one by one: taps
-on padding are no products. For small images, of whose windows padding is a good part.
+on padding are not products. For small images, of whose windows padding is a good part.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Layer:
 
     @property
     def over(self) -> int:
-        """Pixels that are left over behind whole blocks."""
+        """The number of pixels left over after whole blocks."""
         return self.window.out_width % self.pixels
 
     @property
@@ -87,7 +87,7 @@ class Layer:
 
     @property
     def elem(self) -> DType:
-        """Of inputs and outputs."""
+        """The element type of inputs and outputs."""
         return DType.INT16 if isinstance(self.epilogue, End16) else DType.INT8
 
     @property
@@ -103,7 +103,7 @@ class Layer:
 
     @property
     def halved(self) -> bool:
-        """Weights have HALF added."""
+        """True if weights have HALF added."""
         return self.unsigned and not self.paired
 
     @property
@@ -116,12 +116,13 @@ class Layer:
 
     @property
     def blocks(self) -> int:
-        """Of output channels that are summed together, of a group."""
+        """The number of blocks of output channels that are summed together, in a
+        group."""
         return -(-self.group_outputs // self.channels)
 
     @property
     def unrolled(self) -> int:
-        """Taps in one turn; of few taps, so many that zeros are no large part."""
+        """Taps in one turn; of few taps, so many that zeros are not a large part."""
         if self.turn:
             return self.turn
         taps, block = self.taps, self.words * self.pixels
@@ -141,7 +142,8 @@ class Layer:
 
     @property
     def turns(self) -> int:
-        """Of all taps; of an image those of a row, or of a column."""
+        """The number of iterations for all taps; for an image, for those of a row or of
+        a column."""
         if self.image is None:
             return self.lanes // self.unrolled
         taps = self.window.channels if self.skips_columns else self.window.run
@@ -191,7 +193,7 @@ class Layer:
 
     @property
     def types(self) -> str:
-        """How the code depends on the types of values."""
+        """The part of the key that depends on the types of values."""
         if self.elem is DType.INT8:
             return "centred" if self.centred else ""
         return "s16_words" if self.held is DType.INT32 else "s16"
@@ -218,7 +220,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         first = "read where it lies" if self.direct else "copied side by side"
         if self.ahead:
             first += ", those of the whole row before any sum"
@@ -235,7 +237,7 @@ class Layer:
 
     @property
     def part_doc(self) -> str:
-        """What the C of the innermost part says."""
+        """The comment in the C of the innermost part."""
         paired = "; a word holds the weights of two channels, a sum both of theirs"
         return (
             f"Sums of {self.channels} output channels x {self.pixels} pixels in "
@@ -244,6 +246,6 @@ class Layer:
 
     @property
     def fours(self) -> bool:
-        """Four neighbours are copied in one turn."""
+        """True if four neighbours are copied in one iteration."""
         w = self.window
         return (w.group_channels if w.padded else self.run) % 4 == 0

@@ -92,7 +92,7 @@ def candidates(
 def _ended(
     node: Node, graph: Graph, kernels: Array, target: Target
 ) -> tuple[AnyEpilogue, Ints, int]:
-    """How sums end, what they begin with, and the zero point of the input.
+    """The epilogue of the sums, their start values, and the zero point of the input.
 
     Shapes  kernels [C, taps]
     """

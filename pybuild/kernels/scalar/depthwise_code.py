@@ -57,24 +57,24 @@ class Layer:
 
     @property
     def elem(self) -> DType:
-        """Of inputs and outputs."""
+        """The element type of inputs and outputs."""
         return DType.INT16 if isinstance(self.epilogue, End16) else INT8
 
     @property
     def line_elem(self) -> DType:
-        """Of what is copied."""
+        """The element type of copied rows."""
         if self.elem is INT8:
             return UINT8 if self.unsigned else INT8
         return INT32 if self.unsigned else self.elem
 
     @property
     def half(self) -> int:
-        """What is added to a pixel that is copied."""
+        """The number that is added to each copied pixel."""
         return HALF if self.line_elem is UINT8 else 0
 
     @property
     def types(self) -> str:
-        """How the code depends on the types of values."""
+        """The part of the key that depends on the types of values."""
         if self.elem is INT8:
             return "unsigned" if self.unsigned else ""
         return "s16_words" if self.unsigned else "s16"
@@ -147,7 +147,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilated else ""
@@ -233,7 +233,7 @@ class _Writer:
             k.assign(x, offset(x, size))
 
     def _copy(self, source: Expr, line: Expr) -> None:
-        """One row of the channel into a line."""
+        """Copies one row of the channel into a line."""
         k, n = self.k, self.layer.copied
         x = k.let("x", source)
         to = k.let("to", offset(self.lines, line * self.pitch + self.left))
@@ -247,7 +247,7 @@ class _Writer:
             k.assign(to, offset(to, n))
 
     def _sums(self, weights: Expr, ends: Expr, y: Expr) -> None:
-        """All outputs of the channel, in a function of their own."""
+        """Computes all outputs of the channel, in a separate function."""
         k, w, layer = self.k, self.w, self.layer
         stride: Expr = const(1)
         if layer.image is not None:

@@ -60,7 +60,7 @@ class Layer:
 
     @property
     def uses(self) -> dict[int, list[tuple[int, int]]]:
-        """Of each column that is read: the sums that it is in, and by which tap."""
+        """For each column that is read: the sums that it is in, and by which tap."""
         found: dict[int, list[tuple[int, int]]] = {}
         for pixel in range(self.window.out_width):
             for kx, column in self.inside(pixel):
@@ -82,7 +82,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         return told(
             f"depthwise convolution, int8, int32 sums: {w.kernel_h}x{w.kernel_w} "

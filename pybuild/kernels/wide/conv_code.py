@@ -133,7 +133,7 @@ class _Writer:
         return size_of(self.layer.epilogue) * v.LANES
 
     def _sums(self, first: Var, w: Var, ends: Var) -> list[list[Var]]:
-        """Of each pixel, of each vector of channels."""
+        """The sums of each pixel, for each vector of channels."""
         k, g, layer = self.k, self.g, self.layer
         starts = [
             k.let("start", v.words_at(ends, self.size * i)) for i in range(layer.blocks)

@@ -1,4 +1,4 @@
-"""What the kernels of conv_code.py are made from: a convolution, and how many of its
+"""The layer that conv_code.py writes kernels for: a convolution, and how many of its
 pixels and channels are summed together. Knows no weight and no node.
 """
 
@@ -39,14 +39,15 @@ class Layer:
 
     @property
     def pixels(self) -> int:
-        """Of a row, done together: as few as possible are computed twice."""
+        """The number of pixels of a row that are computed together: chosen so that few
+        are computed twice."""
         width = self.window.out_width
         most = min(_PIXELS[self.blocks], width)
         return min(range(most, most * 2 // 3, -1), key=lambda n: -(-width // n) * n)
 
     @property
     def pitch(self) -> int:
-        """Bytes between pixels; constants in the code are no registers."""
+        """Bytes between pixels; constants in the code are not registers."""
         return self.window.stride_w * self.window.channels
 
     @property
@@ -56,7 +57,7 @@ class Layer:
 
     @property
     def runs(self) -> int:
-        """Of a window."""
+        """The number of runs of contiguous taps in a window."""
         return self.window.taps // self.window.run
 
     @property
@@ -71,7 +72,8 @@ class Layer:
 
     @property
     def whole_rows(self) -> bool:
-        """What is under a row of windows is copied together, not some pixels."""
+        """True if a whole row under the windows is copied at once, instead of some
+        pixels."""
         return not self.window.pointwise or self.window.stride_w > 1
 
     @property
@@ -83,7 +85,7 @@ class Layer:
 
     @property
     def row_bytes(self) -> int:
-        """Of a copy of a row; the last vector may read behind it."""
+        """The bytes of a copy of a row; the last vector may read behind it."""
         w = self.window
         columns = w.columns if self.whole_rows else self.pixels
         return columns * w.channels + -w.run % TAPS
@@ -115,7 +117,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         rows = "the rows under them copied" if self.whole_rows else "copied"
         return told(
             f"convolution, int8, int32 sums: {self.window.words}",
@@ -127,7 +129,7 @@ class Layer:
 
 
 def form(count: int) -> str:
-    """How so many values are copied: in a loop of vectors, or written out."""
+    """The way to copy so many values: in a loop of vectors, or unrolled."""
     if count < STEP:
         return f"run{count}"
     return "overlapping" if count % STEP else "vectors"

@@ -19,7 +19,7 @@ _RULES = {"double": v.TWICE, "single": v.ONCE, "away": v.AWAY}
 
 
 def columns(epilogue: Epilogue) -> Ints:
-    """What each channel ends with, its bias left out: [channel, word]."""
+    """The epilogue numbers of each channel, without its bias: [channel, word]."""
     if isinstance(epilogue, Affine):
         return epilogue.columns(np.zeros(len(epilogue.offsets), np.int32))
     return epilogue.factors
@@ -31,7 +31,7 @@ def size_of(epilogue: Epilogue) -> int:
 
 
 def table(epilogue: Epilogue, starts: Array, order: Array) -> Array:
-    """What each sixteen channels begin and end with.
+    """The start values and epilogue numbers of each sixteen channels.
 
     Shapes  starts [channel]; order: channels as they are computed, -1: the last once
             more; returns int32[blocks, words, 16]

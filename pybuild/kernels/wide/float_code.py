@@ -89,7 +89,7 @@ class _Writer:
                     k.store(to, at + count * pixel + self.v.lanes * i, value)
 
     def _sums(self, first: Var, w: Var, channel: Expr) -> list[list[Var]]:
-        """Of each pixel, of each vector of channels."""
+        """The sums of each pixel, for each vector of channels."""
         k, g, layer = self.k, self.g, self.layer
         starts = [
             k.let("start", self.v.at(self.bias, channel + self.v.lanes * i))

@@ -67,7 +67,7 @@ class Layer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         w = self.window
         beside = ", which may leave the row" * w.padded
         gaps = ", with gaps between taps" * w.dilated

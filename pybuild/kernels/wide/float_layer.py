@@ -1,4 +1,4 @@
-"""What the kernels of float_code.py are made from: a convolution, and how many of its
+"""The layer that float_code.py writes kernels for: a convolution, and how many of its
 pixels and channels are summed together. Knows no weight and no node.
 """
 
@@ -33,7 +33,7 @@ class FloatLayer:
 
     @property
     def pitch(self) -> int:
-        """Values between pixels; constants in the code are no registers."""
+        """Values between pixels; constants in the code are not registers."""
         return self.window.stride_w * self.window.channels
 
     @property
@@ -83,7 +83,7 @@ class FloatLayer:
 
     @property
     def doc(self) -> str:
-        """What the kernel's C says."""
+        """The comment in the kernel's C."""
         rows = "the rows under them copied with their padding; " * self.window.padded
         pixels = "a pixel" if self.pixels == 1 else f"{self.pixels} pixels"
         return told(

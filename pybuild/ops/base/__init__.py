@@ -1,1 +1,1 @@
-"""What every operator is, and which functions of the user's there are."""
+"""The definition of an operator, and of the user's own functions."""

@@ -41,7 +41,7 @@ def infer_depthwise(node: Node, graph: Graph) -> Types:
         what = f"needs x[N,H,W,C] and w[KH,KW,C*M], has {x.shape} and {w.shape}"
         raise invalid(node, graph, what)
     if x.shape[3] == 0 or w.shape[2] % x.shape[3]:
-        what = f"{w.shape[2]} outputs are no multiple of {x.shape[3]} input channels"
+        what = f"{w.shape[2]} outputs are not a multiple of {x.shape[3]} input channels"
         raise invalid(node, graph, what)
     height, width = windows(node, graph, x.shape, w.shape[:2])
     check_weights(node, graph, w.shape[2], 2)

@@ -55,9 +55,9 @@ class Function:
         return f"function {self.name}"
 
     def integers(self, node: Node, graph: Graph) -> tuple[int, ...]:
-        """What `a` holds for one node that calls this.
+        """The integers `a` for one node that calls this function.
 
-        Errors  BuildError for what are no 32-bit integers
+        Errors  BuildError for what are not 32-bit integers
         """
         if self.loop is not None and not self.loop.args and self.arguments is None:
             return ()
@@ -72,7 +72,8 @@ class Function:
                 made = list(self.arguments(outputs, inputs))
         bad = [n for n in made if not _is_int32(n)]
         if bad:
-            what = f"argument {bad[0]!r} of function '{self.name}' is no 32-bit integer"
+            what = f"argument {bad[0]!r} of function '{self.name}' is not a 32-bit "
+            what += "integer"
             raise invalid(node, graph, what)
         return tuple(map(int, made))
 
@@ -94,18 +95,18 @@ def tensors_of(node: Node, graph: Graph) -> tuple[Tensors, Tensors]:
 
 
 def infer(node: Node, graph: Graph) -> Types:
-    """As the graph says: only the function knows better."""
+    """The types in the graph: only the function knows better."""
     outputs = [graph.tensor(name) for name in node.outputs]
     return tuple((tensor.shape, tensor.dtype) for tensor in outputs)
 
 
 def has_reference(node: Node) -> bool:
-    """Whether numpy can compute the node."""
+    """True if numpy can compute the node."""
     return node.op != CALL or node.attrs["function"].reference is not None
 
 
 def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """What the user says that it means.
+    """The result by the user's definition in numpy.
 
     Errors  BuildError without a meaning, or one of other shapes or types
     """

@@ -82,7 +82,7 @@ def function(
 def functions(*given: Function | Iterable[Function]) -> Functions:
     """A library of functions, in the order given.
 
-    Errors  BuildError where two have one name, or something is no function
+    Errors  BuildError where two have one name, or something is not a function
     """
     by_name: dict[str, Function] = {}
     found = []
@@ -90,7 +90,7 @@ def functions(*given: Function | Iterable[Function]) -> Functions:
     for one in flat:
         if not isinstance(one, Function):
             hint = "make it with pybuild.function(name, ...)"
-            found.append(Problem("functions", f"{one!r} is no function", hint))
+            found.append(Problem("functions", f"{one!r} is not a function", hint))
         elif one.name in by_name:
             found.append(Problem("functions", f"two are named '{one.name}'"))
         else:
@@ -101,7 +101,7 @@ def functions(*given: Function | Iterable[Function]) -> Functions:
 
 
 def library_of(given: AnyFunctions) -> Functions:
-    """What a parameter `functions` stands for: none, one, several, or a library."""
+    """The library for a parameter `functions`: none, one, several, or a library."""
     if isinstance(given, Functions):
         return given
     if given is None:
@@ -119,7 +119,7 @@ def _kind_problems(
     if source and not symbol:
         yield "has source= without symbol=", "symbol= is the C function's name"
     if symbol and not _IDENTIFIER.fullmatch(symbol):
-        yield (f"'{symbol}' is no name of a C function",)
+        yield (f"'{symbol}' is not a name of a C function",)
 
 
 def _op_problems(op: str, attrs: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
@@ -138,10 +138,10 @@ def _loop_problems(loop: Func | None) -> Iterable[str]:
     if loop is None:
         return
     if not isinstance(loop, Func):
-        yield "loop= is no pybuild.ir.loop.Func"
+        yield "loop= is not a pybuild.ir.loop.Func"
         return
     if not _IDENTIFIER.fullmatch(loop.name):
-        yield f"'{loop.name}' is no name of a C function"
+        yield f"'{loop.name}' is not a name of a C function"
     try:
         verify(loop)
     except ValueError as error:
@@ -166,5 +166,5 @@ def _source(where: str, source: str | Path, symbol: str) -> tuple[str, str]:
         raise BuildError(where, what, hint) from None
     if not _C_FILE.fullmatch(path.name):
         hint = "letters, digits and _ . - are allowed, and it must end in .c"
-        raise BuildError(where, f"'{path.name}' is no name of a C file", hint)
+        raise BuildError(where, f"'{path.name}' is not a name of a C file", hint)
     return text, path.name

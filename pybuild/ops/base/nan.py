@@ -1,4 +1,4 @@
-"""What each operator does with NaN: one table, which the pages and tests read.
+"""The treatment of NaN by each operator: one table, which the pages and tests read.
 
 A new operator has no line here, and a test says so.
 """
@@ -109,5 +109,5 @@ FUNCTION_RULES: dict[str, str] = {
 
 
 def rule_of(op: str, function: str = "") -> str:
-    """What an operator does, and of map a function."""
+    """The rule of an operator, or of a function of map."""
     return FUNCTION_RULES.get(function, PROPAGATES) if op == "map" else RULES[op]

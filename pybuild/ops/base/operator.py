@@ -1,4 +1,4 @@
-"""What every operator is: its shapes, its numpy meaning, its cost.
+"""The definition of every operator: its shapes, its numpy meaning, its cost.
 
 Must not know files, kernels or memory.
 """
@@ -64,14 +64,20 @@ def optional(node: Node, graph: Graph, index: int) -> Tensor | None:
 def must_have_shape(
     node: Node, graph: Graph, tensor: Tensor, shape: tuple[int, ...]
 ) -> None:
-    """Errors  BuildError for another one"""
+    """Checks the shape of a tensor.
+
+    Errors  BuildError for another one
+    """
     if tensor.shape != shape:
         what = f"'{tensor.name}' is {list(tensor.shape)}, not {list(shape)}"
         raise invalid(node, graph, what)
 
 
 def must_have_type(node: Node, graph: Graph, tensor: Tensor, dtype: DType) -> None:
-    """Errors  BuildError for another one"""
+    """Checks the type of a tensor.
+
+    Errors  BuildError for another one
+    """
     if tensor.dtype is not dtype:
         what = f"'{tensor.name}' is {tensor.dtype.value}, not {dtype.value}"
         raise invalid(node, graph, what)

@@ -58,12 +58,12 @@ def _parsed(text: str) -> Graph:
 def turns_of(node: Node, graph: Graph) -> Turns:
     """With the constants that the node reads as constants of its body.
 
-    Errors  BuildError for a body that is no graph, or that does not fit the node
+    Errors  BuildError for a body that is not a graph, or that does not fit the node
     """
     try:
         body = _parsed(str(node.attrs["body"]))
     except (ValueError, BuildError) as error:
-        raise invalid(node, graph, f"its body is no graph: {error}") from None
+        raise invalid(node, graph, f"its body is not a graph: {error}") from None
     reads, makes = tuple(node.attrs["reads"]), tuple(node.attrs["makes"])
     kept = sum(way == KEPT for way in reads)
     sizes = len(body.inputs), len(body.outputs), len(node.inputs), len(node.outputs)
@@ -78,12 +78,15 @@ def turns_of(node: Node, graph: Graph) -> Turns:
 
 
 def names_read(node: Node) -> tuple[str, ...]:
-    """What the body calls the node's inputs, constants too."""
+    """The body's names for the node's inputs, constants included."""
     return _parsed(str(node.attrs["body"])).inputs
 
 
 def _must_fit(node: Node, graph: Graph, turns: Turns) -> None:
-    """Errors  BuildError for parts beyond what there is, or of another type"""
+    """Checks the parts that iterations read.
+
+    Errors  BuildError for parts beyond what there is, or of another type
+    """
     inside = names_read(node)
     for inner, name, way in zip(inside, node.inputs, turns.reads, strict=True):
         part, whole = turns.body.tensor(inner), graph.tensor(name)
@@ -120,7 +123,7 @@ def infer(table: Table, node: Node, graph: Graph) -> Types:
     _must_fit(node, graph, turns)
     for one in turns.body.nodes:
         if one.op not in table or one.op == node.op:
-            raise invalid(node, graph, f"'{one.op}' is no operator of a body")
+            raise invalid(node, graph, f"'{one.op}' is not an operator of a body")
         made = table[one.op].infer(one, turns.body)
         for name, (shape, dtype) in zip(one.outputs, made, strict=True):
             tensor = turns.body.tensor(name)

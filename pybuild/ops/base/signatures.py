@@ -1,4 +1,4 @@
-"""What each operator may be given: how many inputs, which attributes of which kind.
+"""The signature of each operator: how many inputs, which attributes of which kind.
 
 For graphs that come from outside as they are; whether the values make sense together
 is for infer() of the operator's family.
@@ -23,7 +23,7 @@ ANY_NUMBER = 1 << 30
 
 @dataclass(frozen=True)
 class Kind:
-    """What an attribute may be; `text` completes "must be ..."."""
+    """The kind of value of an attribute; `text` completes "must be ..."."""
 
     text: str
     fits: Callable[[Attr], bool]
@@ -243,7 +243,7 @@ BINARY = tuple(
 
 
 def misfits(node: Node) -> list[str]:
-    """What is wrong with the form of a node of a known operator, [] if nothing."""
+    """The problems in the form of a node of a known operator; [] if there are none."""
     signature = SIGNATURES[node.op]
     found = []
     count = len(node.inputs)

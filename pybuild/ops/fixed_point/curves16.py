@@ -81,13 +81,13 @@ def _reciprocal(a: Ints) -> Ints:
 
 
 def logistic16(x: Ints) -> Ints:
-    """Of Q3.12, in Q0.15."""
+    """The logistic function of Q3.12, in Q0.15."""
     made = _held(_reciprocal(_exp(np.minimum(x, -x), 3)) << 1)
     return np.where(x == 0, 1 << 14, np.where(x > 0, made, ONE - made))
 
 
 def tanh16(x: Ints, bits: int) -> Ints:
-    """Of numbers with so many bits before the point, 0 to 6, in Q0.15."""
+    """tanh of numbers with so many bits before the point, 0 to 6, in Q0.15."""
     power = _exp(np.minimum(x, -x), bits + 1)
     made = _held((_reciprocal(power) - ONE_Q2) << 2)
     return np.where(x == 0, 0, np.where(x < 0, -made, made))

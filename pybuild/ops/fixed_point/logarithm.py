@@ -41,5 +41,5 @@ def fixed_log(x: Any) -> Any:
 
 
 def _spare_bits(x: Ints) -> Ints:
-    """How many zeros lead, but for the sign, in 32 bits."""
+    """The number of leading zeros after the sign, in 32 bits."""
     return np.asarray(31 - np.frexp(x.astype(np.float64))[1].astype(np.int64))

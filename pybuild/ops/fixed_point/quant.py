@@ -269,7 +269,7 @@ def multipliers(
 
 
 def fits_int32(rounding: str, multiplier: int, shift: int, reach: int) -> bool:
-    """Whether integers up to `reach` stay in int32, scaled and with a zero point."""
+    """True if integers up to `reach` stay in int32, scaled and with a zero point."""
     scaled = reach * multiplier * 2.0 ** (shift - 31)
     lifted = reach << max(shift, 0) if rounding == "double" else reach
     return scaled + 256 < 2.0**31 and lifted < 2**31

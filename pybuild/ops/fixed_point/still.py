@@ -49,7 +49,7 @@ def sum_ends(
 def fits(
     ends: Ints, multipliers: Sequence[int], shifts: Sequence[int], rounding: str
 ) -> npt.NDArray[np.bool_]:
-    """Of which channels `requantize` has the true value at both ends."""
+    """The channels for which `requantize` gives the true value at both ends."""
     if rounding == "double":
         left = np.maximum(np.asarray(shifts), 0)
         low, high = (np.ldexp(end.astype(np.float64), left) for end in ends)

@@ -43,7 +43,10 @@ class Softmax16Parameters:
 
 
 def softmax16_parameters(node: Node, graph: Graph) -> Softmax16Parameters:
-    """Errors  BuildError for another output scale than 1/32768, and for long rows"""
+    """The parameters of an int16 softmax.
+
+    Errors  BuildError for another output scale than 1/32768, and for long rows
+    """
     x, y = operand(node, graph, 0), graph.tensor(node.output)
     for tensor in (x, y):
         whole_quant(node, graph, tensor)

@@ -1,1 +1,1 @@
-"""What stands before a net: pictures of a camera, transforms of a sound."""
+"""Operators before a net: pictures of a camera, transforms of a sound."""

@@ -20,7 +20,7 @@ _BACK = np.array([1, -1])  # the imaginary part the other way
 
 @dataclass(frozen=True)
 class FftTables:
-    """What a transform of `length` real numbers needs, of N = length / 2 pairs.
+    """The tables of a transform of `length` real numbers, of N = length / 2 pairs.
 
     stages    (radix, pairs between what a butterfly joins), first to last
     order     [N] which pair of the input each place begins with
@@ -117,7 +117,7 @@ def _turned(x: Ints, inverse: bool) -> Ints:
 
 
 def _transformed(x: Ints, tables: FftTables, fixed: _Fixed, inverse: bool) -> Ints:
-    """Of complex numbers [rows, N, 2]."""
+    """The Fourier transform of complex numbers [rows, N, 2]."""
     pairs = x.shape[1]
     x = x[:, tables.order]
     for radix, between in tables.stages:

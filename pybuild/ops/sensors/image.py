@@ -137,7 +137,7 @@ def axis_of(resize: str, given: int, made: int, even: int = 1) -> Axis:
 
 
 def _shares(resize: str, given: int, made: int, i: int) -> dict[int, Fraction]:
-    """How much of each number is in number i."""
+    """The share of each number in number i."""
     step = Fraction(given, made)
     if resize == "box":
         low, high = i * step, (i + 1) * step
@@ -152,7 +152,7 @@ def _shares(resize: str, given: int, made: int, i: int) -> dict[int, Fraction]:
 
 @dataclass(frozen=True)
 class Layer:
-    """What an `image` node does, checked.
+    """The checked parameters of an `image` node.
 
     top, left  of the part, in pixels that the format makes
     """
@@ -200,7 +200,10 @@ class Layer:
 
 
 def layer_of(node: Node, graph: Graph) -> Layer:
-    """Errors  BuildError for what does not fit"""
+    """The checked parameters of an `image` node.
+
+    Errors  BuildError for what does not fit
+    """
     x, attrs = operand(node, graph, 0), node.attrs
     name, resize = str(attrs["format"]), str(attrs["resize"])
     if name not in FORMATS:

@@ -1,1 +1,1 @@
-"""Channels whose integer never changes: found, folded, dropped."""
+"""Finds channels whose integer never changes, folds and drops them."""

@@ -1,4 +1,4 @@
-"""Channels whose integer never changes: folded into the next bias, then dropped.
+"""Folds channels whose integer never changes into the next bias, and drops them.
 
 Ranges go forward through the graph, by channel; what some reader needs goes back.
 Every output of the model stays bit for bit what it was.
@@ -56,7 +56,8 @@ def drop_constant_channels(graph: Graph) -> Graph:
 
 
 def _alike(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Ints]:
-    """Of each tensor: a number for each channel, the same where they go together."""
+    """A number for each channel of each tensor; channels that belong together have the
+    same number."""
     begins: dict[str, int] = {}
     count = 0
     names = [*graph.inputs, *(n for node in graph.nodes for n in node.outputs)]
@@ -94,7 +95,7 @@ def _joined(count: int, pairs: list[tuple[Ints, Ints]]) -> Ints:
 def _chosen(
     graph: Graph, ranges: Mapping[str, Range], alike: Mapping[str, Ints]
 ) -> tuple[Flags, Flags]:
-    """Of each number of channels: whether it is needed, and whether it stays."""
+    """For each number of channels: whether it is needed, and whether it stays."""
     computed = {n: ids for n, ids in alike.items() if n not in graph.constants}
     plain = np.ones(1 + max(int(ids.max(initial=0)) for ids in alike.values()), bool)
     for name, ids in computed.items():
@@ -116,7 +117,7 @@ def _chosen(
 
 
 def _wanted(node: Node, graph: Graph, ranges: Mapping[str, Range]) -> Flags:
-    """Of a layer with weights: which outputs cannot do without which inputs.
+    """For a layer with weights: which outputs need which inputs.
 
     Shapes  [outputs, inputs]
     """
@@ -133,7 +134,8 @@ def _wanted(node: Node, graph: Graph, ranges: Mapping[str, Range]) -> Flags:
 
 
 def _needed(graph: Graph, alike: Mapping[str, Ints], count: int) -> Flags:
-    """Which numbers of channels must stay, whatever layers with weights do."""
+    """Flags for the numbers of channels that must stay, whatever layers with weights
+    do."""
     needed = np.zeros(count, bool)
     for name in (*graph.inputs, *graph.outputs):
         if name in alike:
@@ -146,7 +148,7 @@ def _needed(graph: Graph, alike: Mapping[str, Ints], count: int) -> Flags:
         for index, name in enumerate(node.inputs):
             if name not in alike or (mixing and index == 0):
                 continue
-            # one channel for all of the output's is no channel of its own
+            # one channel for all of the output's is not a channel of its own
             alone = index >= len(maps) or bool((maps[index] == ABSENT).all())
             needed[alike[name]] |= alone
     return needed

@@ -1,4 +1,4 @@
-"""Which channels of a node's output are which channels of its inputs.
+"""Maps the channels of a node's output to the channels of its inputs.
 
 A channel is an index of the last axis. Knows nothing of values.
 """
@@ -20,7 +20,8 @@ ABSENT = -1
 
 
 def integer(node: Node, graph: Graph) -> bool:
-    """All computed tensors are int8 or int16 of one scale, and have channels."""
+    """True if all computed tensors are int8 or int16 of one scale, and have
+    channels."""
     names = [n for n in (*node.inputs, *node.outputs) if n and n not in graph.constants]
     return all(_quantised(graph.tensor(n)) for n in names)
 
@@ -45,14 +46,15 @@ def weighted(node: Node, graph: Graph) -> bool:
 
 
 def mixes(node: Node, graph: Graph) -> bool:
-    """It may lose channels of its input and of its output, each for themselves."""
+    """True if it may lose channels of its input and of its output independently."""
     return node.op in MIXING and weighted(node, graph) and integer(node, graph)
 
 
 def followed(node: Node, graph: Graph) -> tuple[Ints, ...]:
-    """Of each input: the channel that each output channel follows, or ABSENT.
+    """For each input: the channel that each output channel follows, or ABSENT. () if
+    its channels are not channels of the inputs, or if none can be removed.
 
-    (): its channels are no channels of the inputs, or it cannot lose any.
+    (): its channels are not channels of the inputs, or it cannot lose any.
     """
     if not integer(node, graph) or len(node.outputs) != 1:
         return ()
@@ -92,7 +94,7 @@ def _concat(node: Node, xs: list[Tensor], y: Tensor) -> tuple[Ints, ...]:
 
 
 def _keeps(node: Node, x: Tensor, y: Tensor) -> bool:
-    """Whether each channel of y is one of x, and any of them may go."""
+    """True if each channel of y is one of x, and any of them may go."""
     last = len(x.shape) - 1
     match node.op:
         case "mean":

@@ -48,7 +48,8 @@ class Range:
 
 
 def channel_ranges(graph: Graph) -> dict[str, Range]:
-    """Of every tensor that is no parameter; of other types nothing is concluded."""
+    """The range of every tensor that is not a parameter; other types than integers get
+    none."""
     ranges = {name: _everything(graph, name) for name in graph.inputs}
     for name, value in graph.constants.items():
         if graph.known(name) and value.size and value.dtype.kind == "i":
@@ -101,7 +102,7 @@ def _of_node(node: Node, graph: Graph, ranges: Mapping[str, Range]) -> Range | N
 
 
 def _of_corners(node: Node, graph: Graph, xs: list[Range]) -> Range:
-    """Of what rises or falls with each of its two inputs, whatever the other is."""
+    """The range of a function that is monotonic in each of its two inputs."""
     ends = []
     kinds = [graph.tensor(n).dtype.numpy for n in node.inputs]
     for values in product(*((x.low, x.high) for x in xs)):

@@ -110,8 +110,8 @@ def _added(edit: Edit, node: Node, weights: str, bias: Ints) -> tuple[str, ...]:
 def _ends(
     node: Node, graph: Graph, made: ConvParameters, still: Still
 ) -> tuple[tuple[float, ...], Ints]:
-    """Of each channel: the scale of its weights, and the bias that alone gives its
-    value there.
+    """For each channel: the scale of its weights, and the bias that alone gives its
+    value.
     """
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     quant, count = graph.tensor(node.inputs[1]).quant, len(still.flags)

@@ -1,1 +1,1 @@
-"""What stands at the ends of a graph: how images come, and in which type."""
+"""Passes at the inputs and outputs of a graph: how images arrive, and in which type."""

@@ -33,7 +33,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """What is wanted: [256, channels] integers, and the real numbers that they round.
+    """The wanted function: [256, channels] integers, and the real numbers that they
+    round.
 
     root  the tensor that is read
     node  makes the result
@@ -94,7 +95,7 @@ def as_layer(edit: Edit, line: Line, rounding: str) -> Node | None:
 
 
 def _is_right(graph: Graph, line: Line, rounding: str) -> bool:
-    """Whether the layer gives what is wanted for each integer of each channel."""
+    """True if the layer gives what is wanted for each integer of each channel."""
     shape = (1, 1, *line.whole.shape)
     (node,) = graph.nodes
     moved = {n: replace(graph.tensor(n), shape=shape)
@@ -111,9 +112,9 @@ def _is_right(graph: Graph, line: Line, rounding: str) -> bool:
 
 
 def _slopes(line: Line, y: Tensor) -> tuple[Floats, Floats] | None:
-    """Of each channel what a step of the input adds, and what its zero point gives, in
-    steps of the output: by the two farthest inputs that are not held by the ends.
-    None: it is no line."""
+    """For each channel: what a step of the input adds, and what its zero point gives,
+    in steps of the output; from the two farthest inputs that do not saturate. None: it
+    is not a line."""
     inside = (line.whole > line.whole.min()) & (line.whole < line.whole.max())
     channels = np.arange(line.whole.shape[1])
     first, last = inside.argmax(0), 255 - inside[::-1].argmax(0)

@@ -86,8 +86,8 @@ def _numbers(tensor: Tensor) -> int:
 
 
 def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """Of each tensor those of which each of its elements is a function of one element,
-    and of its channel: the nearest first.
+    """For each tensor: the tensors of which each of its elements is a function of one
+    element, and of its channel; the nearest first.
     """
     found: dict[str, tuple[str, ...]] = {}
     known = (name for name in graph.constants if graph.known(name))
@@ -183,7 +183,7 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
 
 
 def _is_worthy(chain: _Chain) -> bool:
-    """Whether a table costs less than what it replaces. One function of a byte is a
+    """True if a table costs less than what it replaces. One function of a byte is a
     table anyway, which its operator names.
     """
     ops = [node.op for node in chain.nodes]

@@ -1,1 +1,1 @@
-"""Which device computes what, and the copies between devices."""
+"""Decides which device computes what, and adds the copies between devices."""

@@ -15,13 +15,13 @@ from pybuild.targets.target import Target
 
 @dataclass(frozen=True)
 class Bill:
-    """What everything costs, in the time of one instruction of device 0."""
+    """The costs of everything, in the time of one instruction of device 0."""
 
     targets: tuple[Target, ...]
     compute: Callable[[Node, int], float]
 
     def copy(self, size: int, start: int, end: int) -> float:
-        """To move bytes between two devices, by way of the CPU."""
+        """The cost of moving bytes between two devices, through the CPU."""
         ends = [self.targets[device] for device in {start, end} if device]
         if start == end:
             return 0.0

@@ -11,7 +11,8 @@ from pybuild.passes.edit import Edit, used
 
 
 def with_copies(graph: Graph) -> Graph:
-    """Every node reads tensors of its own device; outputs are where they belong."""
+    """Adds copies, so that every node reads tensors of its own device, and outputs are
+    where they belong."""
     return _Copier(graph).run()
 
 
@@ -66,7 +67,7 @@ class _Copier:
             self._spread(name)
 
     def _is_home(self, name: str, node: Node) -> bool:
-        """Whether an output of the node may stay on its device."""
+        """True if an output of the node may stay on its device."""
         home = self.graph.homes.get(name, 0)
         return name not in self.graph.outputs or home == node.device
 

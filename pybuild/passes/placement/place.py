@@ -1,4 +1,4 @@
-"""Which device computes which node: as the file says, or by the user's rules.
+"""Decides which device computes which node: as the file says, or by the user's rules.
 
 Knows devices as facts (targets/) and costs as numbers; plans no memory.
 """
@@ -21,7 +21,7 @@ WAYS = ("capability", "cost")
 
 
 def place(graph: Graph, targets: Sequence[Target], rules: Rules, cost: Cost) -> Graph:
-    """Every node on a device of the table, and copies between them.
+    """Puts every node on a device of the table, and adds copies between them.
 
     cost    time that a node takes on a device
     Errors  BuildError with everything that does not fit together
@@ -98,7 +98,7 @@ def _wrong_rules(
                 hint = f"the number of a device, or for '*' {' or '.join(WAYS)}"
                 found.append(Problem("--place", what, hint))
         elif not 0 <= to < len(targets):
-            what = f"'{key}' is to be on device {to}"
+            what = f"'{key}' is placed on device {to}"
             hint = f"there are {len(targets)} devices, 0 is the CPU"
             found.append(Problem("--place", what, hint))
     return found

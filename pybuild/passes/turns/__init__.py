@@ -1,1 +1,1 @@
-"""Steps of a sequence that are written out, as one step and a loop, and back."""
+"""Rolls unrolled steps of a sequence into one step and a loop, and back."""

@@ -22,7 +22,7 @@ class Part:
 
 
 class Facts:
-    """Of one graph; what is asked twice is computed once."""
+    """Facts about one graph; each is computed once."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -45,7 +45,7 @@ class Facts:
         return (self._digests[name], *self.type_of(name))
 
     def alike(self, names: Iterable[str]) -> bool:
-        """Whether all are one tensor, or constants of one value."""
+        """True if all are one tensor, or constants of one value."""
         names = list(names)
         if len(set(names)) == 1:
             return True
@@ -76,7 +76,8 @@ class Facts:
         return self._parts[name]
 
     def depths(self, marked: Sequence[Node]) -> dict[str, int]:
-        """Of each tensor: most of these nodes in a row above it, with its own."""
+        """For each tensor: the greatest number of these nodes on a path to it, its own
+        included."""
         found: dict[str, int] = {}
         own = {node.output for node in marked}
         for node in self.graph.nodes:
@@ -107,7 +108,8 @@ def _part(node: Node, graph: Graph) -> Part | None:
 
 
 def _gathered(node: Node, graph: Graph, x: Tensor, y: Tensor) -> Part | None:
-    """Of a known index, along an axis with nothing before it."""
+    """The part that a gather of a known index reads, along an axis with nothing before
+    it."""
     axis, places = int(node.attrs["axis"]), graph.constants.get(node.inputs[1])
     if places is None or places.size != 1 or math.prod(x.shape[:axis]) != 1:
         return None

@@ -2,7 +2,7 @@
 what the one before it has led to.
 
 A turn is one of these layers and all that follows of it until the next; what only the
-turns themselves read, and what is no part of a turn, is found by going back from them.
+turns themselves read, and what is not part of a turn, is found by going back from them.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Role:
 
     @property
     def node(self) -> Node:
-        """That of a turn which has one, as all others are."""
+        """The node of an iteration that has one; those of the others are alike."""
         found = self.nodes[1]
         assert found is not None
         return found
 
     def column(self, output: int) -> list[str]:
-        """What each turn makes; "": nothing."""
+        """The tensors that each iteration makes; "": none."""
         return [node.outputs[output] if node else "" for node in self.nodes]
 
 
@@ -219,7 +219,7 @@ class _Match:
             raise NoLoop()
 
     def _completed(self, role: Role) -> bool:
-        """Whether the last turn has a node in this role."""
+        """True if the last turn has a node in this role."""
         if role.nodes[-1] is not None:
             return True
         asked = [self._expected(s, len(role.nodes) - 1) for s in role.reads if s]
@@ -238,7 +238,7 @@ class _Match:
         return False
 
     def _expected(self, source: Source, turn: int) -> list[str]:
-        """What a node of this turn reads."""
+        """The tensors that a node of this iteration must read."""
         if source.role is None and source.parts is None:
             return [source.held]
         if source.parts is not None:

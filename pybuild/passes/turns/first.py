@@ -56,7 +56,7 @@ class _First:
         return Loop(tuple(roles), first)
 
     def makes(self, place: Place, name: str) -> None:
-        """That `name` is what this role makes in the turn before."""
+        """Notes that this role makes `name` in the iteration before."""
         role, node = self.loop.roles[place[0]].node, self.facts.makers.get(name)
         if node is None:
             if name not in self.facts.graph.constants:
@@ -100,7 +100,7 @@ class _First:
         raise NoLoop()
 
     def _sources(self, number: int) -> list[Source]:
-        """Of a sum's two operands."""
+        """The sources of a sum's two operands."""
         found = [s for s in self.loop.roles[number].reads if s is not None]
         if len(found) != 2:
             raise NoLoop()
@@ -135,7 +135,7 @@ class _First:
         raise NoLoop()
 
     def reads(self, source: Source, name: str) -> None:
-        """That a node of the turn before has an input from here."""
+        """Notes that a node of the iteration before has an input from here."""
         if source.role is not None and not source.kept:
             return self.makes(source.role, name)
         if source.role is not None:
@@ -155,7 +155,7 @@ class _First:
     # ---- constants ----------------------------------------------------------------
 
     def _value(self, place: Place) -> Array:
-        """What a role makes of the state that the loop begins with."""
+        """The value of a role for the state that the loop begins with."""
         role, graph = self.loop.roles[place[0]], self.facts.graph
         reads = [self._read(source) if source else None for source in role.reads]
         made = operator_of(role.node, graph).reference(role.node, graph, reads)
@@ -177,7 +177,7 @@ class _First:
 
 
 def zeros(tensor: Tensor) -> Array:
-    """Which mean 0, in a tensor's quantisation."""
+    """The integers that mean 0 in a tensor's quantisation."""
     zero = tensor.zero_point if tensor.quant is not None else 0
     return np.full(tensor.shape, zero, tensor.dtype.numpy)
 

@@ -1,4 +1,4 @@
-"""Steps of a sequence that a file has written out become one node, `repeat`."""
+"""Makes one node, `repeat`, of the steps of a sequence that a file has unrolled."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ Place = tuple[int, int]
 
 
 def roll(graph: Graph) -> Graph:
-    """Each loop that is found as a node."""
+    """Replaces each loop that is found by a node."""
     while (loop := find(graph)) is not None:
         graph = _Rolled(graph, with_first(Facts(graph), loop)).graph()
     return graph
 
 
 def alike(graph: Graph) -> tuple[tuple[str, ...], ...]:
-    """Of each loop that is written out, what its turns have in one place: tensors."""
+    """For each unrolled loop: groups of the tensors that its iterations have in the
+    same place."""
     found: list[tuple[str, ...]] = []
     while (loop := find(graph)) is not None:
         loop = with_first(Facts(graph), loop)
@@ -95,7 +96,7 @@ class _Rolled:
         return used(remove_dead(self.edit.done()))
 
     def _input(self, source: Source) -> str:
-        """What the body calls it."""
+        """The body's name for a source."""
         if source.role is not None and not source.kept:
             return _inner(source.role)
         if source not in self.inner:
@@ -111,7 +112,7 @@ class _Rolled:
         return self.inner[source]
 
     def _first(self, place: Place) -> str:
-        """What the first turn reads of the state."""
+        """The state that the first iteration reads."""
         name = self.loop.first[place]
         if name:
             return name
@@ -121,7 +122,8 @@ class _Rolled:
     # ---- what the turns make --------------------------------------------------------
 
     def _outputs(self) -> list[tuple[Place, str, Way]]:
-        """What is read outside: the last turn's, or that of all turns."""
+        """The results that are read outside: the last iteration's, or those of all
+        iterations."""
         found: list[tuple[Place, str, Way]] = []
         last = self.loop.count - 1
         ends = {*self.old.outputs, *(s.next for s in self.old.state.values())}
@@ -208,7 +210,7 @@ def _inner(place: Place) -> str:
 
 
 def _base(name: str, made: Mapping[str, Node], known: Container[str]) -> str:
-    """What a tensor is before it is only seen in another shape, as far as known."""
+    """The tensor before it is only reshaped, as far as it is known."""
     while name not in known and name in made and made[name].op == "reshape":
         name = made[name].inputs[0]
     return name

@@ -58,7 +58,7 @@ class _Written:
         return name
 
     def _named(self, inner: str, turn: int, last: bool) -> str:
-        """What a tensor of the body is called in a turn."""
+        """The name of a tensor of the body in an iteration."""
         like, loop = self.loop.body.tensor(inner), self.loop
         for name, way, own in zip(
             self.node.outputs, loop.makes, loop.body.outputs, strict=False
@@ -97,7 +97,7 @@ class _Written:
         return self.parts[key]
 
     def _together(self, made: dict[str, list[str]]) -> None:
-        """What all turns make, as one tensor."""
+        """Joins the results of all iterations into one tensor."""
         loop = self.loop
         for name, way, inner in zip(
             self.node.outputs, loop.makes, loop.body.outputs, strict=False

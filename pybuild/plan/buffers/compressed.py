@@ -26,7 +26,8 @@ SLOT_BYTES = 128
 
 @dataclass(frozen=True)
 class Unpack:
-    """A constant of a step: its place and size in RAM and its bytes in flash.
+    """A constant that a step unpacks: its place and size in RAM, and its bytes in
+    flash.
 
     plain  it lies in flash as it is, see regions/weight_cache.py; None: it is packed
     words  its elements were packed of several bytes each, the low one first
@@ -87,7 +88,7 @@ def as_parameters(
 
 
 def _content(packed: Packed) -> int:
-    """A layout that only these very bytes have: they are no parameter of the user's."""
+    """A layout id that only these bytes have: they are not a parameter of the user."""
     return zlib.crc32(packed.array.tobytes()) or 1
 
 

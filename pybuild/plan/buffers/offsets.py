@@ -20,21 +20,22 @@ _SEARCH_VISITS = 400_000
 
 @dataclass(frozen=True)
 class BlockOffset:
-    """Where a block is: its region, and bytes from the start of it."""
+    """The place of a block: its region, and the offset in it."""
 
     region: int
     at: int
     block: Block
 
     def meets(self, other: BlockOffset) -> bool:
-        """Whether they have a byte in common."""
+        """True if they have a byte in common."""
         ends = self.at + self.block.bytes, other.at + other.block.bytes
         return self.region == other.region and self.at < ends[1] and other.at < ends[0]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Byte offset of each block, in their order; bytes of the whole arena."""
+    """The byte offset of each block, in the order of the blocks, and the size of the
+    whole arena."""
 
     offsets: tuple[int, ...]
     bytes: int
@@ -170,7 +171,8 @@ def _search(
     align: int,
     budget: tuple[Layout, int],
 ) -> Layout:
-    """Swaps in the placing order, kept when no worse; seeded, so repeatable."""
+    """Swap blocks in the order of placing and keep a swap that is no worse; seeded, so
+    repeatable."""
     best, turns = budget
     chance = random.Random(0)
     current = _fill(blocks, order, neighbours, align, best.lower_bound)

@@ -51,7 +51,7 @@ class Slot:
 
 
 def key_of(packed: Packed, node: Node) -> Key:
-    """What slots are told apart by."""
+    """The key that distinguishes slots."""
     return packed.parameters, packed.layout, node.device
 
 
@@ -67,7 +67,8 @@ def slot_blocks(slots: Iterable[Slot], steps: int) -> dict[str, Block]:
 def find_slots(
     graph: Graph, steps: Iterable[tuple[Node, Candidate]]
 ) -> dict[Key, Slot]:
-    """The slots of all steps; the first use of a parameter has its name.
+    """Return the slots of all steps; the first use of a parameter gives its slot the
+    name.
 
     In the order of the nodes: stages may have another, and without names in flash
     images that were packed for the model know its parameters by their numbers.

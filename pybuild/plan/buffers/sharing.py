@@ -135,7 +135,7 @@ class _Finder:
 
 @dataclass(frozen=True)
 class Block:
-    """Memory alive from step `first` to step `last`, both included.
+    """Memory that is in use from step `first` to step `last`, both included.
 
     first -1: given before the run; last == step count: read after it
     """
@@ -191,7 +191,7 @@ def staged(
     keep_inputs: bool,
     without: Collection[str] = (),
 ) -> Storage:
-    """As lifetimes, over stages of steps; without scratch.
+    """Do the same as `lifetimes` for stages of steps; scratch is left out.
 
     stages   the steps of each, by number; all of a stage is alive at once
     without  tensors that get no block

@@ -1,4 +1,4 @@
-"""Which data movements are no movement: windows of a tensor that are contiguous."""
+"""Which data movements are not movement: windows of a tensor that are contiguous."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pybuild.ir.graph import Graph, Node
 
 
 def slice_offset(node: Node, graph: Graph) -> int | None:
-    """Byte offset of a slice inside its input; None where it is not one piece."""
+    """Return the byte offset of a slice inside its input, or None if the slice is not
+    contiguous."""
     source, made = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     begin, strides = node.attrs["begin"], node.attrs["strides"]
     cut = False
@@ -29,7 +30,8 @@ def _length(node: Node, axis: int) -> int:
 
 
 def concat_parts(node: Node, graph: Graph) -> list[tuple[str, int]] | None:
-    """(input, byte offset in the output); None where parts are interleaved."""
+    """Return (input, byte offset in the output) of each part, or None if the parts are
+    interleaved."""
     shape = graph.tensor(node.output).shape
     outer = 1
     for dim in shape[: node.attrs["axis"]]:

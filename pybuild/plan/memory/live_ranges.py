@@ -31,7 +31,8 @@ Marks = list[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes `at` to before `end` of a block; bit t of `when`: alive at time t."""
+    """The bytes of a block from `at` to before `end`; bit t of `when` is set if they
+    are in use at time t."""
 
     at: int
     end: int
@@ -126,7 +127,7 @@ def _beyond(graph: Graph, views: Views, spent: Collection[str]) -> Beyond:
 def alive_by_step(
     graph: Graph, views: Views, found: Arrangement, beyond: Beyond
 ) -> tuple[list[int], Mapping[str, Sequence[Piece]]]:
-    """Of a single stage: the bytes of its blocks that are alive at the worst band of
+    """For a single stage: the bytes of its blocks that are alive at the worst band of
     each step, and their pieces."""
     lives = _Lives(graph, views, found, beyond)
     (clock,) = lives.clocks
@@ -165,7 +166,7 @@ class Clock:
 
 
 def clocks(found: Arrangement) -> list[Clock]:
-    """Of each stage in turn, from 1 on: 0 is before the run."""
+    """The clock of each stage in turn, from 1 on: 0 is before the run."""
     made: list[Clock] = []
     alone = (Stage(i, i + 1) for i in range(len(found.steps)))
     for stage in found.stages or alone:
@@ -201,7 +202,8 @@ class _Use:
 
 
 class _Lives:
-    """When the bytes of an arrangement are alive; 0 is before the run."""
+    """The times at which the bytes of an arrangement are in use; time 0 is before the
+    run."""
 
     def __init__(
         self, graph: Graph, views: Views, found: Arrangement, beyond: Beyond
@@ -234,7 +236,7 @@ class _Lives:
         return _joined(parts)
 
     def scratch(self) -> Iterator[tuple[Block, list[Piece]]]:
-        """Of each layer, by itself."""
+        """The scratch block of each layer, with its pieces."""
         sizes: dict[str, tuple[int, int, int]] = {}
         for number, clock in enumerate(self.clocks):
             for step, (node, candidate) in enumerate(clock.works):
@@ -274,8 +276,8 @@ class _Lives:
     # ---- tensors -------------------------------------------------------------------
 
     def _whole(self, root: str, block: Block) -> Iterator[Piece]:
-        """Of a group that is not in a ring: from when rows are written until they are
-        last read."""
+        """The pieces of a group that is not in a ring: from when rows are written until
+        they are last read."""
         size = self.graph.tensor(root).bytes
         uses = self.uses.get(root, {})
         if not uses:
@@ -320,7 +322,8 @@ class _Lives:
         return _marks(last, size, np.maximum)
 
     def _rows(self, use: _Use, size: int) -> int:
-        """How many, if all steps see the same rows of all of it; else 0."""
+        """Return the number of rows if all steps divide the tensor into the same rows,
+        else 0."""
         accesses = [access for _, access in (*use.made, *use.read)]
         forms = {(a.rows, a.rows * a.row_bytes) for a in accesses}
         at = {self.views.of(a.tensor).at for a in accesses}
@@ -352,7 +355,7 @@ class _Lives:
 
 
 def _marks(when: Array, size: int, worst: np.ufunc) -> Marks:
-    """Of rows, a few together where there are many."""
+    """Return the marks of rows; if there are many rows, a few share one mark."""
     rows = len(when)
     starts = np.arange(0, rows, -(-rows // _MOST_PIECES))
     ends = (int(row) * (size // rows) for row in (*starts[1:], rows))
@@ -363,7 +366,8 @@ def _marks(when: Array, size: int, worst: np.ufunc) -> Marks:
 
 
 def _joined(parts: Sequence[Piece]) -> list[Piece]:
-    """Cut so that none overlap; neighbours that are alive together are one."""
+    """Cut the pieces so that none overlap; join neighbours that are in use at the same
+    times."""
     ends = sorted({n for part in parts for n in (part.at, part.end)})
     index = {end: i for i, end in enumerate(ends)}
     when = [0] * len(ends)

@@ -32,7 +32,7 @@ def made_alike(
     pieces: Mapping[str, Sequence[Piece]],
     align: int,
 ) -> dict[str, BlockOffset]:
-    """The offsets, in as many bytes, of which most steps are handed the same.
+    """Return offsets that need no more bytes and give most steps the same operands.
 
     pieces  of each block; of others than these all is alive from first to last
     """
@@ -64,12 +64,13 @@ def _met(
     how: Sequence[object],
     block_offsets: Mapping[str, BlockOffset],
 ) -> tuple[object, ...]:
-    """What tells the operands of one step from those of another."""
+    """The key that distinguishes the operands of one step from those of another."""
     return (*(block_offsets[name].at for name in names), *how)
 
 
 def whole(block: Block) -> Piece:
-    """Alive from its first stage to its last; bit 0: before the run."""
+    """Return the piece that is in use from the block's first stage to its last; bit 0
+    is the time before the run."""
     return Piece(0, block.bytes, (1 << (block.last + 2)) - (1 << (block.first + 1)))
 
 
@@ -104,7 +105,7 @@ def _handed(
 
 @dataclass(frozen=True)
 class Settled:
-    """Where blocks are that have their place: `at`, by their names.
+    """The offsets of blocks that have their place: `at`, by their names.
 
     used_first  a block tries addresses of others before that where it was
     """
@@ -128,7 +129,8 @@ class Settled:
         return {name: alive_in(pieces) for name, pieces in self.pieces.items()}
 
     def settle(self, handed: Sequence[_Handed]) -> bool:
-        """Whether all blocks found room; those that no step names are where they were.
+        """Return True if all blocks found room; blocks that no step names stay where
+        they were.
 
         Source  greedy: each step as the first step before that it can be like
         """
@@ -149,7 +151,7 @@ class Settled:
         return True
 
     def _has_room(self, names: Sequence[str], places: Sequence[int]) -> bool:
-        """Whether these blocks are there, or could be, all at once."""
+        """True if these blocks are there, or could be, all at once."""
         if any(self.at.get(n, at) != at for n, at in zip(names, places, strict=True)):
             return False
         mine: dict[str, int] = {}
@@ -162,7 +164,8 @@ class Settled:
         return True
 
     def _around(self, names: Sequence[str]) -> tuple[int, ...] | None:
-        """Where these blocks are, were or can be; None: one finds no room."""
+        """Return where these blocks are, were or can be, or None if one of them finds
+        no room."""
         mine: dict[str, int] = {}
         for name in names:
             at = self.at.get(name, mine.get(name))
@@ -175,7 +178,7 @@ class Settled:
         return tuple(mine[name] for name in names)
 
     def _ways(self, name: str, mine: Mapping[str, int]) -> list[int]:
-        """Where a block may try to lie."""
+        """The offsets that a block may try."""
         taken = {**self.at, **mine}
         ends = {at + self.block_offsets[n].block.bytes for n, at in taken.items()}
         was = [self.block_offsets[name].at]
@@ -195,7 +198,7 @@ class Settled:
         )
 
     def _taken(self, other: str, name: str) -> Taken:
-        """Where a block cannot begin, counted from where the other begins."""
+        """The offsets at which a block cannot begin, relative to the other block."""
         if (other, name) not in self.beside:
             made = taken_by(self.pieces[other], self.pieces[name])
             self.beside[other, name] = made

@@ -14,7 +14,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Kept:
-    """A piece of memory that keeps what it holds.
+    """A piece of memory that keeps its contents.
 
     initial  what it holds after a reset; None: zeros
     """
@@ -40,7 +40,7 @@ def kept_memory(
 
 
 def id_of(graph: Graph, kept: Sequence[Kept]) -> int:
-    """What tells apart whose state it is: the model, its weights, and the plan."""
+    """The id of the owner of state: of the model, its weights, and the plan."""
     code = zlib.crc32(graph.dump().encode())
     for name in sorted(graph.constants.keys() - graph.parameters.keys()):
         code = zlib.crc32(graph.constants[name].tobytes(), code)

@@ -1,6 +1,5 @@
-"""Where to cut a graph into stages by the bytes that are alive row by row: a stage's
-results may lie where rows of its inputs were, and working memory counts only while it
-is used.
+"""Cuts a graph into stages by the bytes that are alive row by row: a stage's results
+may lie where rows of its inputs were, and scratch counts only while it is used.
 
 Exact, and so asked only where whole tensors, each alive in all of the stages that touch
 it (partition.py), would not fit.
@@ -113,7 +112,8 @@ class RowCuts:
         return sum(c.cost + each * c.bands * c.images for c in chosen)
 
     def _chosen(self, first: int, end: int, limit: int) -> tuple[Candidate, ...]:
-        """The fastest kernels of a stage in so many bytes; (): there are none."""
+        """Return the fastest kernels of a stage that fit into this many bytes, or () if
+        there are none."""
         room = limit - self.cuts.bases[first][end - first - 1]
         if end - first == 1:
             able = [c for c in self.cuts.alone[first] if c.scratch <= room]
@@ -235,7 +235,7 @@ class RowCuts:
 
 
 def _moves(blocks: Sequence[Block], pieces: Mapping[str, Sequence[Piece]]) -> bool:
-    """Whether what is made here and stays can lie nowhere within what is read here for
+    """True if what is made here and stays can lie nowhere within what is read here for
     the last time, nor that within it."""
     before = [b for b in blocks if b.first < 0 and b.last == 0]
     after = [b for b in blocks if b.first == 0 and b.last > 0]

@@ -24,7 +24,8 @@ Span = tuple[int, int]
 
 
 def interlaced(blocks: Sequence[Sequence[Piece]], align: int) -> Layout:
-    """The best layout found; its bound: the most bytes alive at one time."""
+    """Return the best layout found; its bound is the largest number of bytes in use at
+    one time."""
     return _best(tuple(map(tuple, blocks)), align) if blocks else Layout((), 0, 0)
 
 
@@ -34,7 +35,7 @@ def _best(blocks: tuple[tuple[Piece, ...], ...], align: int) -> Layout:
 
 
 def taken_by(b: Sequence[Piece], a: Sequence[Piece]) -> Taken:
-    """Where `a` cannot begin, counted from where `b` begins."""
+    """The offsets at which `a` cannot begin, relative to `b`."""
     pairs = ((q.at - p.end, q.end - p.at) for p in a for q in b if p.when & q.when)
     merged: list[Span] = []
     for low, high in sorted(pairs):
@@ -70,7 +71,8 @@ class _Search:
                     self.taken[j][i] = tuple((-b, -a) for a, b in reversed(taken))
 
     def best(self) -> Layout:
-        """From each order as it is; then what did not fit in less comes earlier."""
+        """Start from each order as it is, then move blocks that did not fit into less
+        memory to an earlier place."""
         orders = self._orders()
         best = Layout((), _FAR, self.bound)
         for order in orders:
@@ -108,8 +110,8 @@ class _Search:
     def _fill(
         self, order: Sequence[int], room: int, chance: random.Random, late: float
     ) -> tuple[int, Layout | None]:
-        """Each block in turn where it makes the whole longer by the least; how many
-        have a place before one has none in `room` bytes.
+        """Place each block where it lengthens the whole the least; return how many
+        blocks have a place before one finds none in `room` bytes.
 
         late  how often the last such place is taken, not the first
         """
@@ -137,7 +139,7 @@ class _Search:
 
 
 def _nearest(spans: Sequence[Span], low: int, high: int) -> list[int]:
-    """Of the spans, those from which least sticks out below `low` or above `high`."""
+    """The spans from which least sticks out below `low` or above `high`."""
     least, found = _FAR, list[int]()
     for first, last in spans:
         for wish in (low, high):

@@ -1,4 +1,4 @@
-"""Where every tensor's first byte is, once all blocks have their offsets."""
+"""The offset of every tensor's first byte, once all blocks have their offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARENA = ""  # the buffer of what is in no input and no output
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor's first byte is.
+    """The place of a tensor's first byte.
 
     buffer  ARENA, or the name of the input or output whose memory it is in
     at      bytes from the start of that buffer

@@ -1,1 +1,2 @@
-"""Which region of memory each buffer lies in, and what is copied to a fast one."""
+"""Assigns buffers to regions of memory, and chooses the constants to copy to a fast
+one."""

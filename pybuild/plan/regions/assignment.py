@@ -1,4 +1,4 @@
-"""Which region each block of memory lies in: what moves most bytes, in the fastest.
+"""Assigns blocks to regions: those with most traffic to the fastest.
 
 Less moved in slow memory goes before more moved in fast memory. Greedy by bytes moved
 for a byte of RAM; then single moves and swaps as long as they gain.
@@ -23,7 +23,8 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Spread:
-    """Blocks of each region with their layout; `unplaced`: those that fit nowhere."""
+    """The blocks of each region with their layout; `unplaced` has the blocks that fit
+    nowhere."""
 
     members: tuple[tuple[Block, ...], ...]
     layouts: tuple[Layout, ...]
@@ -107,7 +108,7 @@ class _Try:
 
     @property
     def unplaced(self) -> list[Block]:
-        """Those that need a place; constants may stay in flash."""
+        """The blocks that still need a place; constants may stay in flash."""
         return [block for block in self.left if block.name not in self.hot]
 
     def key(self) -> Key:
@@ -115,11 +116,12 @@ class _Try:
         sums = [0] * len(SPEEDS)
         for shelf in self.shelves:
             sums[shelf.spec.rank] += sum(self.moved[b.name] for b in shelf.at)
-        sums[1] += sum(self.moved[b.name] for b in self.left)  # flash is no fast memory
+        sums[1] += sum(self.moved[b.name] for b in self.left)  # flash is not fast
         return tuple(reversed(sums))
 
     def better(self) -> bool:
-        """One pass of moves and swaps to faster regions; whether one gained."""
+        """Move and swap blocks to faster regions once; return True if that gained
+        something."""
         gained = False
         for block, source in self._ranked():
             for target in self.shelves:
@@ -167,7 +169,8 @@ class _Try:
         return target.put(block) and all(self._moved(b, source) for b in out)
 
     def _moved(self, block: Block, target: _Shelf | None) -> bool:
-        """To the region that the other came from; a constant may go to flash."""
+        """Move a block to the region that the other block came from; a constant may go
+        to flash."""
         if target is not None and self.allows(target, block) and target.put(block):
             return True
         if block.name not in self.hot:
@@ -191,7 +194,7 @@ def spread(
     hot: frozenset[str],
     align: int,
 ) -> Spread:
-    """Blocks over regions, none larger than it may be.
+    """Distribute blocks over regions so that no region exceeds its limit.
 
     moved  bytes read and written in a run, by the block's name
     hot    names of constants, which may be left where they are
@@ -216,7 +219,7 @@ def spread(
 
 
 def _layout(blocks: Sequence[Block], shelf: _Shelf, align: int) -> Layout:
-    """The tightest, or the one that is known to fit."""
+    """Return the tightest layout, or the one that is known to fit."""
     found = place(blocks, align)
     ends = (shelf.at[b] + round_up(b.bytes, align) for b in blocks)
     top = max(ends, default=0)
@@ -232,7 +235,8 @@ def _tries(
     hot: frozenset[str],
     align: int,
 ) -> Iterator[_Try]:
-    """By bytes moved; where that leaves something over, by size and by chance."""
+    """Yield attempts that sort blocks by bytes moved; where that leaves some blocks
+    unplaced, also attempts by size and by chance."""
     fast_first = sorted(specs, key=lambda s: s.rank)  # stable: then as given
     regions = range(len(fast_first))
     small_first = sorted(regions, key=lambda i: fast_first[i].bytes)

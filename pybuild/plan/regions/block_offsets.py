@@ -1,4 +1,4 @@
-"""Where blocks are: each as a whole or row by row, in as few bytes as that takes."""
+"""Finds offsets of blocks, as wholes or row by row, in as few bytes as possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says of memory, as make_plan has it.
+    """The user's requests on memory, as make_plan has them.
 
     by_rows  whether rows that are done with make room
     little   whether tables are to be few bytes
@@ -57,7 +57,7 @@ def find_block_offsets(
     wishes: Wishes,
     given: Given,
 ) -> tuple[Occupied, tuple[Region, ...]]:
-    """Where blocks are: each as a whole, or row by row if that takes fewer bytes."""
+    """The offsets of blocks: as wholes, or row by row if that takes fewer bytes."""
     devices = _devices(graph, slots.values())
     wishes = replace(wishes, moved=moved_in(found, views, slots))
     regions, block_offsets = place_regions(

@@ -53,7 +53,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What decides which region a block gets, where a device has several.
+    """The facts that decide which region a block gets, if a device has several.
 
     specs   the user's regions; a device without has one, as large as it needs
     moved   bytes that a run reads and writes, by the block's name
@@ -75,15 +75,15 @@ class Wishes:
 
 
 def region_name(device: int) -> str:
-    """Of a device that was given no regions."""
+    """The name of the region of a device that was given no regions."""
     return f"device_{device}" if device else ARENA_NAME
 
 
 def place_regions(
     blocks: Sequence[Block], devices: Mapping[str, int], wishes: Wishes | None = None
 ) -> tuple[tuple[Region, ...], dict[str, BlockOffset]]:
-    """The regions, the CPU's first and unused ones last, and where each
-    block is.
+    """Return the regions, the CPU's first and unused ones last, and the place of each
+    block.
 
     devices  by the block's name; others are the CPU's
     Errors   LimitError naming what does not fit
@@ -189,7 +189,8 @@ def _too_large(
 
 
 def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
-    """What is alive when most bytes are; of blocks in pieces those that are."""
+    """The blocks that are alive at the peak; of blocks in pieces, those with live
+    pieces."""
     if wishes.pieces:
         sizes = most_alive([wishes.pieces[block.name] for block in blocks])
         pairs = zip(blocks, sizes, strict=True)
@@ -204,7 +205,8 @@ def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
 
 
 def largest(blocks: Sequence[Block], shown: Callable[[str], str]) -> str:
-    """Names and bytes of the first; of all others together the bytes."""
+    """Return a text with the names and sizes of the first blocks, and the total size of
+    all others."""
     most = NAMED + 1 if len(blocks) == NAMED + 1 else NAMED
     names = [f"'{shown(b.name)}' {b.bytes}" for b in blocks[:most]]
     rest = [b.bytes for b in blocks[most:]]
@@ -218,7 +220,9 @@ def check_limits(
     limits: Limits,
     advice: Callable[[Sequence[Block]], str],
 ) -> None:
-    """Errors  LimitError naming the tensors alive at the peak of each arena too large
+    """Checks the arenas against the user's limits.
+
+    Errors  LimitError naming the tensors alive at the peak of each arena too large
 
     limits  bytes by device, of all its regions; a number is the CPU's
     advice  what could help, of the blocks alive at the peak

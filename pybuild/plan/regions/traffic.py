@@ -38,7 +38,7 @@ def traffic(
     block_of: Callable[[str], str | None],
     slots: Mapping[Key, Slot],
 ) -> Counter[str]:
-    """Bytes by the name of the block.
+    """Return the number of bytes moved for each block, by its name.
 
     scratch   the block that a step's working memory is in
     block_of  of a tensor; None: it has none

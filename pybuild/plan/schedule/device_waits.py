@@ -1,5 +1,6 @@
-"""Where the CPU must wait for a device: only where it would read what a copy has yet to
-write, or overwrite what a copy has yet to read. Devices do their work in order.
+"""Finds the steps before which the CPU must wait for a device: those that would read
+bytes that a copy has yet to write, or overwrite bytes that a copy has yet to read.
+Devices do their work in order.
 
 Knows the bytes that steps touch in the memory of the CPU; no kernel.
 """
@@ -27,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Touch:
-    """What a step does to the memory of the CPU.
+    """The accesses of a step to the memory of the CPU.
 
     device  that does it, in its own time; 0: the CPU, at once
     """
@@ -39,7 +40,7 @@ class Touch:
 
 @dataclass
 class _Pending:
-    """What a device may still be going to read and write."""
+    """The bytes that a device may still read and write."""
 
     reads: list[Span] = field(default_factory=list)
     writes: list[Span] = field(default_factory=list)

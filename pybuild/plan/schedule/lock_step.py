@@ -28,7 +28,7 @@ Work = tuple[Node, Candidate]
 
 
 class Link(NamedTuple):
-    """struct crt_link: what a step waits for; steps count from 1."""
+    """A struct crt_link: it says what a step waits for; steps count from 1."""
 
     reader: int
     maker: int
@@ -41,7 +41,8 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Ring:
-    """Where the rows of a tensor are: in slots of a block, `at` bytes into each.
+    """The ring of a tensor's rows, which lies in slots of a block, `at` bytes into
+    each.
 
     home   the tensor whose memory it is, its own or one that takes the rows over
     Units  rows: slots; pitch: bytes from one to the next
@@ -67,7 +68,7 @@ class Lockstep:
 
 
 def can_join(candidate: Candidate) -> bool:
-    """Whether a step may be one of several."""
+    """True if a step may be one of several."""
     return (
         (candidate.func is not None or candidate.args[0] == TASK_INPUT)
         and candidate.images == 1
@@ -168,7 +169,7 @@ def band_times(
     links: Sequence[Link],
     askers: dict[int, set[int]] | None = None,
 ) -> list[list[int]]:
-    """When each band of each step is computed.
+    """Return the time at which each band of each step is computed.
 
     askers  is given the numbers of the links by which each step was asked for rows; 0:
             it was the last of those that were not done
@@ -326,7 +327,7 @@ def _follows(
     lives: Mapping[str, _Life],
     times: Sequence[Sequence[int]],
 ) -> bool:
-    """Whether each row is read last by the band that writes the same row."""
+    """True if each row is read last by the band that writes the same row."""
     maker = tensors[made].makers
     if not tensors[made].alike or len(maker) != 1:
         return False

@@ -1,4 +1,4 @@
-"""What any schedule in rows must hold at least, whatever its stages and orders.
+"""The lower bound of bytes for any schedule by rows, whatever its stages and orders.
 
 Along one path through the graph, tensors beside it left out: when a layer computes its
 next band, rows that were made and are still to be read are somewhere, and so is the
@@ -47,7 +47,7 @@ def least_ram(
     bound: Collection[str] = (),
     spent: Collection[str] = (),
 ) -> int:
-    """Bytes of arena.
+    """Return the lower bound of the arena in bytes.
 
     nodes  in an order of theirs; feeds are among them where inputs come in rows
     bound  inputs and outputs without memory
@@ -79,8 +79,8 @@ def least_ram(
 def _path(
     nodes: Nodes, views: Views
 ) -> tuple[list[tuple[int, int]], dict[int, RowAccess]]:
-    """Of each node (bytes on the heaviest path to it, the node before or -1), and how
-    it reads that one's rows."""
+    """For each node: (bytes on the heaviest path to it, the node before or -1), and how
+    it reads that node's rows."""
     makers: dict[str, tuple[int, RowAccess]] = {}
     best: list[tuple[int, int]] = []
     readers: dict[int, RowAccess] = {}

@@ -1,4 +1,4 @@
-"""Where to cut a graph into stages: all of a stage advances in lock step.
+"""Cuts a graph into stages, each of which advances in lock step.
 
 What is alive in a stage does not depend on the other cuts, so that the best cuts are
 a shortest path. Knows bytes alive at once, no addresses.
@@ -35,8 +35,9 @@ COUNTER = 2
 
 
 class Saved:
-    """What rings save in stages of one graph, whatever is chosen of it: by the rows
-    that steps read and write, in their order, and the groups that must be whole."""
+    """The bytes that rings save in stages of one graph, whatever kernels are chosen: by
+    the rows that steps read and write, in their order, and the groups that must be
+    whole."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[tuple[int, ...], frozenset[str]], int] = {}
@@ -70,7 +71,7 @@ class Held:
 
     def __contains__(self, name: object) -> bool:
         group = self.groups.get(str(name))
-        if group is None:  # those of `fixed` take no memory: they are no groups
+        if group is None:  # those of `fixed` take no memory: they are not groups
             return name in self.fixed
         return group.first < self.first or group.last >= self.end
 
@@ -180,7 +181,8 @@ class Cuts:
         return 0
 
     def _saving(self, first: int, end: int) -> int:
-        """What rings save in a stage of the nodes from `first` to before `end`."""
+        """The bytes that rings save in a stage of the nodes from `first` to before
+        `end`."""
         edges, last = self._edges, end - 1
         begin, stop = bisect_left(edges, first), bisect_left(edges, end)
         if begin == stop:
@@ -244,7 +246,8 @@ class Cuts:
 
     @functools.cached_property
     def fastest(self) -> list[array[float]]:
-        """Of each stage from two nodes on: instructions of the fastest kernels."""
+        """For each stage of two or more nodes: the instructions of the fastest
+        kernels."""
         found = []
         for i, row in enumerate(self.bases):
             made = array("d", [NEVER])
@@ -257,8 +260,8 @@ class Cuts:
 
     @functools.cached_property
     def roomy(self) -> list[array[int]]:
-        """Of each stage bytes that are enough for the fastest kernels; of one node
-        without their scratch."""
+        """For each stage: bytes that are enough for the fastest kernels; for one node,
+        without scratch."""
         found = []
         for row, scratch in zip(self.bases, self.scratch, strict=True):
             made = array("q", map(add, row, scratch))
@@ -268,7 +271,8 @@ class Cuts:
 
     @functools.cached_property
     def tight(self) -> list[array[int]]:
-        """Of each stage bytes that are enough for kernels of the least scratch."""
+        """For each stage: bytes that are enough for the kernels with the least
+        scratch."""
         least = [options[-1].scratch if options else 0 for options in self.joined]
         found = []
         for i, row in enumerate(self.bases):
@@ -363,7 +367,7 @@ def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _joinable(node: Node, options: Sequence[Candidate]) -> list[Candidate]:
-    """What can advance with others: by as many bands as there are."""
+    """The candidates that can advance with others: by as many bands as there are."""
     if node.device or node.op == ASSIGN:  # which is after all others, in one piece
         return []
     able = [c for c in options if can_join(c)]

@@ -30,7 +30,7 @@ def by_end(steps: Sequence[Sequence[float]], missing: float) -> Numbers:
 
 
 def shortest(costs: Numbers) -> tuple[float, list[int]]:
-    """What the cheapest steps from the first place to the last cost, and where they
+    """The cost of the cheapest steps from the first place to the last, and where they
     end, from 0 on; (infinite, []): there are none. Of equal ones the longest.
 
     Shapes  costs [places, longest], as of `by_end`

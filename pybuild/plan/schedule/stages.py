@@ -35,8 +35,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Room:
-    """What another kernel of a step may take: bytes of scratch; whole: it meets whole
-    tensors, so that which rows it reads and writes when does not matter."""
+    """The room for another kernel of a step: bytes of scratch; whole: it meets whole
+    tensors, so that it does not matter when it reads and writes which rows."""
 
     scratch: int
     whole: bool
@@ -116,7 +116,7 @@ class Search:
 
     @functools.cached_property
     def needs(self) -> list[frozenset[int]]:
-        """Which nodes must come before each."""
+        """For each node: the nodes that must come before it."""
         makers = {name: node for node in self.graph.nodes for name in node.outputs}
         at = {n: i for i, (node, _) in enumerate(self.nodes) for n in node.outputs}
 

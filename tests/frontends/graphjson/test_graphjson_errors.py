@@ -140,7 +140,7 @@ CASES: list[tuple[Change, str]] = [
     (_put(*LISTS, "storage_id", 1, 2, -2), "node 'fc' (dense): 'attrs.storage_id' is "
      "-2"),
     (_put(*LISTS, "lazy_init_input", ["list_str", ["z"]]), "'attrs.lazy_init_input' has"
-     " 'z', which is no input. Hint: inputs are x, w"),
+     " 'z', which is not an input. Hint: inputs are x, w"),
     (_put(*LISTS, "lazy_init_input", ["list_str", ["w"]]), "node 'w' (null): is bound "
      "late ('lazy_init_input'), but has a parameter"),
     (_put("metadata", {"pybuild": {"version": 2}}), "'metadata.pybuild' is not of "
@@ -244,10 +244,10 @@ def test_devices(storages: list[int], devices: list[int], said: str | None) -> N
     ("data", "what"),
     [
         (b"", "is not valid JSON"),
-        (b"[]", "is no graph: its JSON is not an object"),
+        (b"[]", "is not a graph: its JSON is not an object"),
         (b"\xff", "is not UTF-8"),
         (b'{"nodes": [], "nodes": []}', "the key 'nodes' is given twice"),
-        (b'{"heads": NaN}', "NaN is no number"),
+        (b'{"heads": NaN}', "NaN is not a number"),
         (b"[" * 100_000, "is not valid JSON"),
         (b"{}", "has no 'nodes'"),
     ],

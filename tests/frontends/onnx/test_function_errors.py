@@ -68,8 +68,8 @@ MISTAKES: list[tuple[str, dict[str, Any], list[str]]] = [
      ["arguments= and reference= are not for operators"]),
     ("f", {"loop": LOOP, "source": "x.c"},
      ["has source= without symbol=. Hint: symbol= is the C function's name"]),
-    ("f", {"symbol": "a b"}, ["'a b' is no name of a C function"]),
-    ("f", {"loop": "x"}, ["loop= is no pybuild.ir.loop.Func"]),
+    ("f", {"symbol": "a b"}, ["'a b' is not a name of a C function"]),
+    ("f", {"loop": "x"}, ["loop= is not a pybuild.ir.loop.Func"]),
     ("f", {"loop": Func("k", (), (), (Let(Var("x", FLOAT32), const(1)),))},
      ["kernel k: 'x': DType.FLOAT32 = DType.INT32"]),
     ("f", {"symbol": "k", "source": "missing.c"}, ["missing.c cannot be read (No such "
@@ -91,15 +91,17 @@ def test_libraries_that_make_no_sense() -> None:
     strange: Any = [one, 3]
     assert said(lambda: pybuild.functions(one, strange)) == [
         "functions: two are named 'one'",
-        "functions: 3 is no function. Hint: make it with pybuild.function(name, ...)",
+        "functions: 3 is not a function. "
+        "Hint: make it with pybuild.function(name, ...)",
     ]
 
 
 @pytest.mark.parametrize(
     ("loop", "arguments", "what"),
     [
-        (LOOP, [2**31], "argument 2147483648 of function 'myadd' is no 32-bit integer"),
-        (LOOP, [1.5], "argument 1.5 of function 'myadd' is no 32-bit integer"),
+        (LOOP, [2**31],
+         "argument 2147483648 of function 'myadd' is not a 32-bit integer"),
+        (LOOP, [1.5], "argument 1.5 of function 'myadd' is not a 32-bit integer"),
         (elementwise("three", "+", 3), [4],
          "the loop of 'myadd' reads pointer 3, it has 3"),
         (DYNAMIC, [0],

@@ -195,7 +195,7 @@ def test_boxes_taken_are_those_of_onnxruntime(room: int, centre: int) -> None:
 
 @pytest.mark.parametrize("kept", [1, 0])
 def test_each_value_once(kept: int) -> None:
-    """What is no number is one value, the largest; with room for fewer and more."""
+    """What is not a number is one value, the largest; with room for fewer and more."""
     x = np.float32([3, np.nan, 1, 3, -2, np.nan, 1, 1])
     outputs = ["y", "first", "number", "often"]
     nodes = [("Unique", ["x"], outputs, {"sorted": kept})]

@@ -73,7 +73,7 @@ def test_open_dimension() -> None:
 
 def test_dimension_that_is_not_open() -> None:
     found = _problems([_X, _Y], FileOperator("RELU", (0,), (1,)), dims={"batch": 2})
-    assert found == ["--input-dim: 'batch' is no open dimension of an input ('x')"]
+    assert found == ["--input-dim: 'batch' is not an open dimension of an input ('x')"]
 
 
 def test_element_type() -> None:

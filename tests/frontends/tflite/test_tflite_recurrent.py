@@ -241,7 +241,7 @@ REFUSED = [
     (changed("SVDF", "int8", FusedActivationFunction=3),
      "has another activation than RELU on int8. Hint: LiteRT has RELU there, "
      "TensorFlow Lite Micro also NONE"),
-    (not_kept(18), "'t13' is no variable"),
+    (not_kept(18), "'t13' is not a variable"),
     (scaled(19, 0.003), "the cell state 't14' has scale 0.003. Hint: LiteRT has powers "
                         "of 2 from 2^-15 to 2^-9, without a zero point"),
     (scaled(5, 0.01, 3), "weights 't5' have a zero point. Hint: quantise weights "

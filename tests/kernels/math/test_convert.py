@@ -43,7 +43,7 @@ SPECIAL = (0.0, -0.0, 1e-45, -1e-45, 1e-39, np.inf, -np.inf, np.nan, -np.nan, 3.
 
 
 def _edges(scale: float, rule: str) -> Array:
-    """Numbers around all thresholds, of both signs, and what is no number."""
+    """Numbers around all thresholds, of both signs, and what is not a number."""
     least = thresholds(scale, rule, 255).astype(np.int64)
     bits = np.concatenate([least - 1, least, least + 1]).astype(np.int32)
     numbers = bits.view(np.float32)

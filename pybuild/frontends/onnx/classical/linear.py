@@ -56,7 +56,7 @@ def scaler(flow: Flow) -> None:
 
 
 def normalizer(flow: Flow) -> None:
-    """Each row by its sum, length or largest value; rows of 0 stay."""
+    """Divides each row by its sum, length or largest value; rows of 0 stay."""
     x, kind = to.floats(flow, flow.arg(0)), to.text(flow, "norm", "MAX")
     axes = (flow.rank(x) - 1,)
     if kind == "MAX":
@@ -116,7 +116,8 @@ def svm_regressor(flow: Flow) -> None:
 
 
 def svm_classifier(flow: Flow) -> None:
-    """Each pair of classes decides between its two, the most often chosen one is it."""
+    """Lets each pair of classes vote for one of its two; the class with most votes
+    wins."""
     x, labels, op = to.rows(flow), to.labels_of(flow), flow.op
     if len(_numbers(flow, "prob_a")):
         what = "has probabilities, which are found by iterations"

@@ -29,7 +29,7 @@ class Forest:
     """Tables of nodes, and what leaves give.
 
     depth   comparisons from a root to the farthest leaf
-    inner   nodes that are no leaves: the first rows
+    inner   nodes that are not leaves: the first rows
     given   [leaves, classes]
     told    which classes each tree gives anything to
     lost    where NaN takes the first branch
@@ -102,7 +102,7 @@ def _read(flow: Flow, prefix: str, classes: int) -> Forest:
 
 
 def _lost(flow: Flow) -> tuple[int, ...]:
-    """For each node whether a missing value, NaN, takes the first branch."""
+    """For each node: whether a missing value, NaN, takes the first branch."""
     return flow.op.integers("nodes_missing_value_tracks_true", ())
 
 
@@ -131,7 +131,8 @@ def _leaves(
     flow: Flow, prefix: str, place: Mapping[tuple[int, int], int], inner: int,
     classes: int,
 ) -> tuple[Array, dict[int, set[int]]]:  # fmt: skip
-    """What each leaf gives to each class, and which classes a tree knows."""
+    """The value that each leaf gives to each class, and the classes that each tree
+    knows."""
     op, told = flow.op, dict[int, set[int]]()
     made = np.zeros((len(place) - inner, classes), np.float32)
     lists = [op.integers(f"{prefix}_{n}", ()) for n in ("treeids", "nodeids", "ids")]
@@ -139,7 +140,9 @@ def _leaves(
     for tree, node, number, weight in zip(*lists, weights, strict=True):
         leaf = place[tree, node] - inner
         if leaf < 0 or not 0 <= number < classes:
-            raise op.invalid("gives a weight to what is no leaf, or no class")
+            raise op.invalid(
+                "gives a weight to a node that is not a leaf, or to no class"
+            )
         made[leaf, number] += weight
         told.setdefault(tree, set()).add(number)
     return made, told
@@ -174,7 +177,7 @@ def _fallen(flow: Flow, x: str, forest: Forest) -> str:
 
 
 def _gathered(flow: Flow, x: str, forest: Forest, how: str) -> str:
-    """What the leaves of all trees give together: [rows, classes]."""
+    """The sum or other aggregate of the leaves of all trees: [rows, classes]."""
     leaf = flow.plus(_fallen(flow, x, forest), -forest.inner)
     (count, trees), classes = flow.shape(leaf), forest.given.shape[1]
     fn = {"SUM": "sum", "AVERAGE": "sum", "MIN": "min", "MAX": "max"}.get(how)

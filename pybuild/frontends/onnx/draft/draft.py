@@ -101,11 +101,11 @@ class Draft:
         return name in self.tensors or name in self.values or self.no_tensor(name)
 
     def no_tensor(self, name: str) -> bool:
-        """Whether it is a list of tensors or an optional value that there is not."""
+        """True if it is a list of tensors or an optional value that there is not."""
         return name in self.lists or name in self.nothing
 
     def passed(self, name: str, output: str) -> bool:
-        """Whether it is no tensor; it has one more name then."""
+        """True if it is not a tensor; it has one more name then."""
         if name in self.lists:
             self.lists[output] = self.lists[name]
         elif name in self.nothing:
@@ -144,7 +144,7 @@ class Draft:
             self.nodes.append(replace(node, inputs=reads))
 
     def is_weight(self, name: str) -> bool:
-        """Whether it is a known tensor of the file that a user may replace, or is made
+        """True if it is a known tensor of the file that a user may replace, or is made
         of one."""
         value = self.values.get(name)
         kind = "" if value is None else value.dtype.name
@@ -188,7 +188,7 @@ class Draft:
         return made
 
     def type_of(self, name: str, value: Array) -> DType:
-        """Errors  BuildError for an element type that we do not have"""
+        """The element type of a tensor; or raises BuildError."""
         try:
             return DType.of(value)
         except ValueError:
@@ -392,8 +392,8 @@ class Draft:
 
 
 def axis_after(have: Sequence[int], axis: int, shape: Sequence[int]) -> int | None:
-    """Where an axis lies once a tensor is reshaped: the one of its size with as many
-    elements before it; None if there is no such axis.
+    """The axis after a reshape: the one of the same size with as many elements before
+    it; None if there is none.
     """
     before = math.prod(have[:axis])
     for place, size in enumerate(shape):

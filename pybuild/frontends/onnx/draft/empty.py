@@ -19,7 +19,7 @@ _SAID = frozenset({
 
 
 def refused(draft: Draft, op: Op) -> BuildError | None:
-    """Where nothing is left of inputs that have elements."""
+    """The error for an operator whose result is empty though its inputs are not."""
     if op.domain or op.kind in _SAID:
         return None
     for name in op.outputs:

@@ -25,7 +25,8 @@ Axes = Sequence[int]
 
 
 class Flow:
-    """What one ONNX node becomes; every method gives the name of a tensor.
+    """A builder for the nodes that one ONNX node becomes; every method returns the name
+    of a tensor.
 
     wide  what joins float16 gives float32
     """
@@ -113,7 +114,8 @@ class Flow:
         *,
         shape: tuple[int, ...] | None = None,
     ) -> str:
-        """One node of the graph, or its value where that is known now.
+        """Adds one node to the graph, or computes its value if that is known now. For
+        weights it does both: passes fold the node.
 
         Of weights both: passes fold the node.
         """

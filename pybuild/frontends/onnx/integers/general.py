@@ -110,7 +110,7 @@ _NARROW = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint
 
 
 def in_bytes(handler: Handler) -> Handler:
-    """Of values and zero points of 4 or 2 bits as if they had 8."""
+    """A handler that treats values and zero points of 4 or 2 bits as if they had 8."""
 
     def made(draft: Draft, op: Op) -> None:
         inputs = list(op.inputs)

@@ -56,7 +56,7 @@ def softmax_like(flow: Flow) -> None:
 
 
 def _below_zero(flow: Flow, x: str, below: str, above: str) -> str:
-    """One of both by the sign of x; what is no number is `above`."""
+    """Selects one of both by the sign of x; for NaN it is `above`."""
     return flow.map("where", flow.map("less", x, flow.const(0, x)), below, above)
 
 

@@ -38,8 +38,8 @@ def room_for(flow: Flow, most: int, also: str = "") -> int:
 
 
 def places_of(flow: Flow, mask: str, room: int) -> tuple[str, str]:
-    """Of what is true in a row: places int32[room], -1 after the last; int64[1], how
-    many there are.
+    """The indices of true elements in a row: int32[room], filled with -1; and int64[1],
+    their number.
     """
     made = flow.emit("places", [mask], {"count": room})
     count = flow.cast(flow.slice(made, 0, 0, 1), DType.INT64)
@@ -60,7 +60,7 @@ def give_bounded(flow: Flow, name: str, axis: int, count: str, index: int = 0) -
 
 @flowing
 def nonzero(flow: Flow) -> None:
-    """One column for each element that is not 0: its place on every axis."""
+    """Makes one column for each element that is not 0: its index on every axis."""
     x = flow.arg(0)
     shape = flow.shape(x)
     if not shape:
@@ -83,7 +83,7 @@ def nonzero(flow: Flow) -> None:
 
 @flowing
 def compress(flow: Flow) -> None:
-    """Where the condition holds."""
+    """Selects the slices for which the condition is true."""
     x, op = flow.arg(0), flow.op
     if "axis" in op.attrs:
         axis = flow.axis(op.integer("axis", 0), flow.rank(x))

@@ -83,7 +83,7 @@ def roi_align(flow: Flow) -> None:
 
 
 def _rounded(flow: Flow, x: str) -> str:
-    """To whole numbers, halves away from zero."""
+    """Rounds to whole numbers, halves away from zero."""
     size = flow.map("abs", x)
     whole = flow.map("floor", size)
     up = flow.map("less_or_equal", flow.const(0.5, x), flow.sub(size, whole))
@@ -93,8 +93,8 @@ def _rounded(flow: Flow, x: str) -> str:
 
 
 def _cells(flow: Flow, low: str, high: str, count: int, size: int) -> tuple[str, str]:
-    """Of boxes from low to high, cut into so many cells: which of the places of an
-    axis lie in each, [boxes, cells, places]; which cells hold none, [boxes, cells].
+    """For boxes from low to high, cut into so many cells: which indices of an axis lie
+    in each cell, [boxes, cells, places]; which cells are empty, [boxes, cells].
     """
     start, end = (_rounded(flow, side) for side in (low, high))
     length = flow.plus(flow.sub(end, start), 1)

@@ -49,7 +49,8 @@ class Wide(Flow):
         return made
 
     def reduce(self, fn: str, x: str, axes: Axes, keep: bool = True) -> str:
-        """Of an input as it is: the sum is float32 all the same."""
+        """Reduces an input without widening it first: the sum is float32 all the
+        same."""
         return super().reduce(fn, self._narrow.get(x, x) if axes else x, axes, keep)
 
     def give(self, name: str, index: int = 0) -> None:
@@ -60,7 +61,7 @@ class Wide(Flow):
 
 
 def widening(body: Flowing) -> Handler:
-    """As `flowing`, with float32 between."""
+    """A handler like `flowing` that computes in float32."""
 
     def handler(draft: Draft, op: Op) -> None:
         body(Wide(draft, op))
@@ -69,7 +70,7 @@ def widening(body: Flowing) -> Handler:
 
 
 def plain(fn: str) -> Handler:
-    """One function of map."""
+    """A handler for one function of map."""
 
     @flowing
     def handler(flow: Flow) -> None:
@@ -90,7 +91,7 @@ def chained(fn: str) -> Handler:
 
 
 def quantised(draft: Draft, name: str) -> bool:
-    """Whether a tensor is what the integer layers of this compiler take: float32, or
+    """True if a tensor is what the integer layers of this compiler take: float32, or
     bytes with a scale of the file."""
     if name in draft.values:
         return draft.values[name].dtype not in (np.float16, np.float64)
@@ -262,7 +263,10 @@ def prelu(flow: Flow) -> None:
 
 
 def onnx_type(op: Op, number: int) -> DType:
-    """Errors  BuildError for an element type that we do not have"""
+    """The element type of ONNX's number.
+
+    Errors  BuildError for an element type that we do not have
+    """
     from onnx import helper
 
     try:

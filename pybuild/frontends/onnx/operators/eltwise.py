@@ -125,8 +125,8 @@ def _vector(draft: Draft, op: Op, index: int) -> npt.NDArray[np.float64]:
 
 
 def cut_of(size: int, start: int, end: int, step: int) -> slice:
-    """Of an axis: as Python's own slices, but where steps go back, from the first
-    element on if the start lies before it.
+    """The slice of an axis, as in Python; for a negative step, a start before the first
+    element becomes the first element.
     """
     return slice(max(start, -size) if step < 0 else start, end, step)
 
@@ -175,7 +175,7 @@ def reduce_mean(draft: Draft, op: Op) -> None:
 
 
 def cast(draft: Draft, op: Op) -> None:
-    """Only what keeps the number: float32 to itself, bytes to float32."""
+    """Accepts only casts that keep the number: float32 to itself, bytes to float32."""
     x = draft.tensor(op.input(0))
     to_float = op.integer("to", 0) == 1
     if x.dtype is DType.FLOAT32 and to_float:

@@ -143,7 +143,7 @@ def one_hot(flow: Flow) -> None:
 
 @flowing
 def reverse_sequence(flow: Flow) -> None:
-    """Each sequence up to its own length backwards."""
+    """Reverses each sequence up to its own length."""
     x, lengths, op = flow.arg(0), flow.arg(1), flow.op
     time, batch = op.integer("time_axis", 0), op.integer("batch_axis", 1)
     shape = flow.shape(x)

@@ -37,7 +37,7 @@ def tile(flow: Flow) -> None:
 
 @flowing
 def pad(flow: Flow) -> None:
-    """Every mode; a negative padding takes away."""
+    """Pads in every mode; a negative padding removes elements."""
     op, x = flow.op, flow.arg(0)
     rank, mode = flow.rank(x), str(op.attrs.get("mode", "constant"))
     given = flow.ints(1, "pads") or ()

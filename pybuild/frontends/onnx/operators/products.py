@@ -60,8 +60,8 @@ class _Term:
 
 @flowing
 def einsum(flow: Flow) -> None:
-    """Two operands at a time: a letter that nobody after them has is summed at once,
-    so that two matrices are a product of matrices."""
+    """Contracts two operands at a time: a letter that no later operand has is summed at
+    once, so that two matrices become a product of matrices."""
     terms, out = _terms(flow)
     made = terms[0]
     for count, term in enumerate(terms[1:], 2):
@@ -115,7 +115,7 @@ def _diagonal(flow: Flow, x: str, letters: str) -> _Term:
 
 
 def _summed(flow: Flow, term: _Term, kept: str) -> _Term:
-    """Without the letters that nobody else has."""
+    """The operand without the letters that no other operand has."""
     axes = [i for i, c in enumerate(term.letters) if c not in kept]
     if not axes:
         return term
@@ -174,7 +174,8 @@ def _spread(flow: Flow, term: _Term, letters: str) -> str:
 
 @flowing
 def determinant(flow: Flow) -> None:
-    """By rows and their minors; for matrices of up to 4 rows."""
+    """Computes the determinant by rows and their minors; for matrices of up to 4
+    rows."""
     x = flow.arg(0)
     shape = flow.shape(x)
     size = shape[-1]

@@ -204,7 +204,7 @@ def _moved_from(draft: Draft, name: str) -> str | None:
 
 
 def travels(draft: Draft, op: Op) -> bool:
-    """Whether a node only moves values of one scale."""
+    """True if a node only moves values of one scale."""
     if op.domain or op.kind not in MOVED:
         return False
     if op.kind in KEEPING and op.attrs.get("mode", "constant") == "constant":
@@ -227,7 +227,7 @@ def _scale_of(draft: Draft, name: str) -> tuple[Quant, bool] | None:
         return None
     if tensor.quant is None or len(tensor.quant.scale) != 1:
         return None
-    plain = tensor.quant.scale == (1.0,)  # numbers that are no real ones
+    plain = tensor.quant.scale == (1.0,)  # numbers that are not real ones
     return None if plain else (tensor.quant, name in draft.unsigned)
 
 

@@ -1,4 +1,4 @@
-"""What may read a tensor that holds less than it has room for, and gives another one.
+"""The operators that may read a tensor with unused room, and what they give.
 
 Everything else is refused: it would compute with what is not there.
 """
@@ -22,7 +22,7 @@ Rule = Callable[[Draft, Op], Bound | None]
 
 
 def passed_on(draft: Draft, op: Op) -> Bound | None:
-    """How much of the results of a node holds; None: all.
+    """The bound of a node's results; None: they are full.
 
     Errors  BuildError where it reads what is not there
     """
@@ -75,14 +75,14 @@ def _element(draft: Draft, op: Op) -> Bound | None:
 
 
 def _first(draft: Draft, op: Op) -> Bound | None:
-    """Of the first input, if no other one holds less."""
+    """The bound of the first input, if no other input has unused room."""
     if any(name in draft.ragged for name in op.inputs[1:]):
         return None
     return draft.ragged[op.input(0)]
 
 
 def _axes(draft: Draft, op: Op, index: int, rank: int) -> list[int] | None:
-    """Of an input or an attribute; None where they are not given or not known."""
+    """The axes from an input or an attribute; None if they are missing or unknown."""
     given: Sequence[int] = op.integers("axes", ())
     if op.input(index):
         value = draft.known(op.input(index))
@@ -159,7 +159,7 @@ def _slice(draft: Draft, op: Op) -> Bound | None:
 
 
 def _concat(draft: Draft, op: Op) -> Bound | None:
-    """Of tensors that all hold as much, along another axis."""
+    """The bound of tensors that all hold the same number, joined along another axis."""
     found = {draft.ragged.get(name) for name in op.inputs}
     (bound,) = found if len(found) == 1 else {None}
     rank = len(draft.shape(op.input(0)))

@@ -141,7 +141,7 @@ class _Direction:
         return self._product(h, self.r, self.rb)
 
     def _past(self, h: str, begin: int, end: int) -> str:
-        """What is remembered by these rows of weights alone."""
+        """The contribution of the last state by these rows of weights alone."""
         flow = self.flow
         rb = self.rb and flow.slice(self.rb, 1, begin, end)
         return self._product(h, flow.slice(self.r, 0, begin, end), rb)

@@ -111,7 +111,7 @@ def elements_at(flow: Flow, x: str, indices: str, axis: int) -> str:
 
 
 def flat_places(flow: Flow, x: str, indices: str, axis: int) -> str:
-    """Of elements at an index on one axis, the places in x as one row."""
+    """The flat indices in x of the elements at an index on one axis."""
     shape, wanted = flow.shape(x), flow.shape(indices)
     steps = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
     base = np.zeros(wanted, np.int64)
@@ -160,7 +160,7 @@ def mean_variance_norm(flow: Flow) -> None:
 
 @widening
 def batch_norm(flow: Flow) -> None:
-    """Of inference, or with the statistics of this batch."""
+    """Normalises as in inference, or with the statistics of this batch."""
     x, scale, bias, mean, variance = flow.args()
     rank, op = flow.rank(x), flow.op
     row = (flow.shape(x)[1], *[1] * (rank - 2)) if rank > 1 else (1,)

@@ -176,7 +176,7 @@ def resize(flow: Flow) -> None:
 
 
 def weighted(flow: Flow, x: str, axis: int, matrix: Floats) -> str:
-    """One axis multiplied by a matrix."""
+    """Multiplies one axis by a matrix."""
     shape = flow.shape(x)
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     flat = flow.reshape(x, (outer, shape[axis], inner))
@@ -205,7 +205,8 @@ def _reflected(flow: Flow, at: str, size: int, corners: bool) -> str:
 
 @flowing
 def grid_sample(flow: Flow) -> None:
-    """Every output from the places that a grid gives, in any number of axes."""
+    """Computes every output from the positions that a grid gives, in any number of
+    axes."""
     op, x, grid = flow.op, flow.arg(0), flow.arg(1)
     mode = str(op.attrs.get("mode", "linear")).removeprefix("bi")
     padding = str(op.attrs.get("padding_mode", "zeros"))

@@ -28,7 +28,8 @@ def _make(flow: Flow, tensors: Sequence[str]) -> None:
 
 
 def _place(flow: Flow, index: int, places: int) -> int:
-    """One of so many places, which the input says: without it, the last."""
+    """The index in a list of so many places, from an input; without the input, the
+    last."""
     at = int(flow.value(index, "position").reshape(())) if flow.has(index) else -1
     if not -places <= at < places:
         raise flow.op.invalid(f"place {at} of {places} in a list")
@@ -76,7 +77,7 @@ def at(flow: Flow) -> None:
 
 @flowing
 def insert(flow: Flow) -> None:
-    """Before the one at a place; without one, or one past the last, at the end."""
+    """Inserts before an index; without one, or with one past the last, at the end."""
     given = _given(flow)
     place = len(given)
     if flow.has(2) and int(flow.value(2, "position").reshape(())) != place:
@@ -98,7 +99,7 @@ def length(flow: Flow) -> None:
 
 @flowing
 def concat(flow: Flow) -> None:
-    """One after the other along an axis, which may be a new one."""
+    """Joins the tensors along an axis, which may be a new one."""
     op, given = flow.op, _given(flow)
     if not given:
         raise op.invalid("its list is empty")

@@ -1,4 +1,5 @@
-"""What moves data: reshape and its relatives, transpose, concat, pad, slice, split."""
+"""Operators that move data: reshape and its relatives, transpose, concat, pad, slice,
+split."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ from pybuild.frontends.onnx.operators.elements import Handler, flowing
 
 
 def _given(flow: Flow, kinds: int) -> list[tuple[str, ...]]:
-    """Of each tensor that is trained: its value, gradient, and what is kept of it."""
+    """For each trained tensor: its value, gradient, and the state that is kept for
+    it."""
     names = flow.args()[2:]
     count = len(names) // kinds
     return [tuple(names[n::count]) for n in range(count)]

@@ -141,7 +141,8 @@ def unfolded(
 
 @flowing
 def max_pool(flow: Flow) -> None:
-    """Also with dilations, any rank, and the places of the greatest."""
+    """A maximum pool with dilations, of any rank, and with the indices of the
+    greatest."""
     op, x = flow.op, flow.arg(0)
     kernel, shape = op.integers("kernel_shape", ()), flow.shape(x)
     dtype = flow.dtype(x)
@@ -170,7 +171,7 @@ def _window_places(
     outs: Sequence[int],
     pads: Pads,
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Of every tap of every window the place in one plane."""
+    """The index in one plane of every tap of every window."""
     strides, dilations, _ = window(flow, shape[2:], kernel)
     rank = len(outs)
     grids = np.indices((*outs, *kernel))
@@ -233,7 +234,7 @@ def global_pool(flow: Flow) -> None:
 
 @flowing
 def max_unpool(flow: Flow) -> None:
-    """Each value to its place in the flat output, 0 elsewhere."""
+    """Puts each value at its index in the flat output, 0 elsewhere."""
     op, x, places = flow.op, flow.arg(0), flow.arg(1)
     shape, kernel = flow.shape(x), op.integers("kernel_shape", ())
     rank = len(kernel)

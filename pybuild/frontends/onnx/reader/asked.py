@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 _EQUATION = re.compile(rb"[A-Za-z.,> -]*")
-# more elements are no shape; onnx takes 150 bytes for each
+# more elements are not a shape; onnx takes 150 bytes for each
 _MOST_JOINED = 1 << 16
 
 
@@ -58,7 +58,7 @@ def _inside(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def joins_much(graph: GraphProto) -> bool:
-    """Whether known values may become longer than any shape, by what joins them."""
+    """True if known values may become longer than any shape, by what joins them."""
     lengths = {t.name: max([1, *t.dims]) for t in graph.initializer}
     for node in graph.node:
         reads = [lengths.get(name, 1) for name in node.input]

@@ -28,7 +28,7 @@ class Beside:
         self.files: dict[str, Path] = {}
 
     def digest(self, data: bytes) -> str:
-        """Of a model and of the files beside it."""
+        """The hash of a model and of the files beside it."""
         whole = hashlib.sha256(data)
         for name in sorted(self.files):
             with opened(self.files[name], EXTERNAL) as file:
@@ -55,7 +55,10 @@ class Beside:
         return list(found.values())
 
     def _bytes(self, name: str, facts: dict[str, str]) -> bytes:
-        """Errors  BuildError, OSError, ValueError"""
+        """The bytes of a tensor with external data.
+
+        Errors  BuildError, OSError, ValueError
+        """
         path = self._path(name)
         size = os.path.getsize(path)
         offset = int(facts.get("offset", 0))
@@ -67,7 +70,10 @@ class Beside:
             return file.read(length)
 
     def _path(self, name: str) -> Path:
-        """Errors  BuildError for what is not a file of this folder or one within"""
+        """The path of a file beside the model.
+
+        Errors  BuildError for what is not a file of this folder or one within
+        """
         if name in self.files:
             return self.files[name]
         if self.folder is None:

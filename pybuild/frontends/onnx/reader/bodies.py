@@ -62,7 +62,7 @@ def _schema(model: ModelProto, node: NodeProto) -> Any:
 
 
 def has_foreign(model: ModelProto, known: Known) -> bool:
-    """Whether an operator is neither known to us nor defined by ONNX."""
+    """True if an operator is neither known to us nor defined by ONNX."""
     return any(
         _key(node) not in known and _schema(model, node) is None
         for node in model.graph.node

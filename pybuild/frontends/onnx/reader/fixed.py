@@ -1,4 +1,4 @@
-"""What a user fixes of a file: open dimensions, and values of inputs."""
+"""The sizes and values that a user fixes: open dimensions, and values of inputs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _set_everywhere(model: ModelProto, name: str, value: int) -> None:
 
 
 def dtype_name(value: ValueInfoProto) -> str:
-    """numpy's name of an element type; "" for what is no tensor."""
+    """numpy's name of an element type; "" for what is not a tensor."""
     from onnx import helper
 
     kind = value.type.tensor_type.elem_type

@@ -1,4 +1,4 @@
-"""What the package `onnx` infers of a model: the types of its tensors, or a misfit."""
+"""The types that the package `onnx` infers of a model's tensors, or a misfit."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def boundary(value: ValueInfoProto) -> Boundary:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of onnx says first."""
+    """The first line of an error of onnx."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(error).__name__
 

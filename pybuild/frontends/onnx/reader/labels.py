@@ -1,5 +1,5 @@
-"""What classifiers of scikit-learn give, as tensors of numbers: labels that are text,
-and scores by name.
+"""The results of scikit-learn's classifiers as tensors of numbers: text labels, and
+scores by name.
 """
 
 from __future__ import annotations

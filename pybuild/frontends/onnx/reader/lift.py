@@ -19,7 +19,7 @@ _KINDS = {1: "<f4", 2: "u1", 3: "i1", 6: "<i4", 10: "<f2", 11: "<f8"}
 
 
 def _values(tensor: TensorProto) -> Array | None:
-    """Of a large constant in raw bytes, as many as its shape says."""
+    """The values of a large constant in raw bytes, if the size fits its shape."""
     kind = _KINDS.get(tensor.data_type)
     if kind is None:
         return None

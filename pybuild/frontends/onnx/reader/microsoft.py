@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_BEFORE = "it is of ONNX Runtime's optimiser: give the file before that"
+_BEFORE = "ONNX Runtime's optimiser made it: give the file from before"
 _FOUR_BITS = "quantise to int8: onnxruntime.quantization.quantize_static or --quantise"
 # com.microsoft's operators that quantisers and optimisers emit and we have not: the way
 REFUSED = {

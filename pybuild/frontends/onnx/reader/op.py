@@ -71,7 +71,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """What the file holds, checked, functions inlined, every size known.
+    """The contents of the file: checked, functions inlined, every size known.
 
     problems  that do not keep the rest from being examined
     opened    dimensions that the user must give; by name of --input-dim

@@ -36,7 +36,7 @@ COMMON_OPSET = 13
 NEWEST_OPSET = 28
 
 _PLAIN_TYPES = "export with float, integer or bool inputs and outputs"
-# what an input or output is that is no tensor, and what to do
+# what an input or output is that is not a tensor, and what to do
 _FORMS = {
     "optional_type": ("an optional value", "export the model with it, or without"),
     "sequence_type": ("a list of tensors", "give each of them an {role} of its own"),
@@ -97,7 +97,7 @@ def _parse(source: str, data: bytes) -> ModelProto:
         raise BuildError(source, f"there is no operator set {newest}", hint)
     version = _opset(model, "")
     if version > NEWEST_OPSET:
-        what = f"is of opset {version}, the newest known one is {NEWEST_OPSET}"
+        what = f"has opset {version}, the newest supported one is {NEWEST_OPSET}"
         hint = f"export it with opset_version={NEWEST_OPSET}, or a newer pybuild"
         raise BuildError(source, what, hint)
     if not model.graph.node:
@@ -120,7 +120,7 @@ def _text_only(source: str, model: ModelProto) -> None:
         names += [attribute.name for attribute in node.attribute]
     if not all(isinstance(name, str) for name in names):
         hint = "give a .onnx file, whole and unchanged"
-        raise BuildError(source, "is not a valid ONNX file: a name is no text", hint)
+        raise BuildError(source, "is not a valid ONNX file: a name is not text", hint)
 
 
 def _tensors(message: Any) -> Iterator[TensorProto]:

@@ -66,7 +66,7 @@ class Builder:
 
     @classmethod
     def within(cls, outer: Builder, graph: FlatModel) -> Builder:
-        """Of a subgraph: adds to the same graph, under names of its own."""
+        """A builder for a subgraph that adds to the same graph, with its own names."""
         inside = cls(outer.source, "", replace(graph, inputs=(), outputs=()))
         inside.names = [outer.fresh(name) for name in inside.names]
         inside.model = replace(graph, subgraphs=outer.model.subgraphs)
@@ -83,7 +83,7 @@ class Builder:
         return inside
 
     def has_twin(self, index: int) -> bool:
-        """Whether it is uint8 with a scale: int8 with a zero point 128 less inside."""
+        """True if it is uint8 with a scale: int8 with a zero point 128 less inside."""
         flat = self.model.tensors[index]
         return flat.kind == "UINT8" and len(flat.scale) == 1
 
@@ -261,7 +261,7 @@ class Call:
         return builder.known[index]
 
     def settled(self, position: int) -> bool:
-        """Whether the value of an input is known."""
+        """True if the value of an input is known."""
         index, builder = self.index(position), self.builder
         made = builder.known.get(index)
         known = made is not None and made.name in builder.constants

@@ -24,7 +24,8 @@ _MOVE = ("concat", "copy", "gather", "pad", "reshape", "scatter", "slice", "tran
 
 
 class Flow:
-    """What one operator of the file becomes; methods take and give tensors."""
+    """A builder for the nodes that one operator of the file becomes; methods take and
+    return tensors."""
 
     def __init__(self, call: Call) -> None:
         self.call, self.builder = call, call.builder
@@ -71,7 +72,7 @@ class Flow:
         shape: tuple[int, ...] | None = None,
         like: Tensor | None = None,
     ) -> Tensor:
-        """One node, or its value where that is known now.
+        """Adds one node, or computes its value if that is known now.
 
         like  gives the type (for what inference takes from the output) and the scale
         """
@@ -123,7 +124,7 @@ class Flow:
         builder.known[output] = made
 
     def _own(self, x: Tensor) -> bool:
-        """Whether this operator alone made it."""
+        """True if this operator alone made it."""
         return all(x is not known for known in self.builder.known.values())
 
     # ---- the nodes by name ----------------------------------------------------

@@ -18,7 +18,7 @@ def stored(
     source: str, name: str, flat: FlatTensor, kind: np.dtype[np.generic],
     budget: Budget,
 ) -> Array:  # fmt: skip
-    """In the type of the file, int4 as int8.
+    """The stored values in the type of the file, int4 as int8.
 
     Errors  BuildError where the bytes do not fit the shape
     """

@@ -33,7 +33,8 @@ def symmetric(
 def depthwise(
     call: Call, x: Tensor, tensor: Tensor, value: Array
 ) -> tuple[Tensor, Tensor, Array] | None:
-    """Of [1,KH,KW,C*M]: as those of a convolution in C groups of two channels.
+    """Depthwise weights [1,KH,KW,C*M] as those of a convolution in C groups of two
+    channels. None if the weights fit unchanged.
 
     None where the weights fit as they are.
     """

@@ -106,7 +106,7 @@ def _chosen(
 
 
 def _held(builder: Builder) -> dict[str, Tensor | None]:
-    """What every variable holds now; None: what it held before the run."""
+    """The tensor that every variable holds now; None: its value from before the run."""
     return {name: variable.now for name, variable in builder.variables.items()}
 
 

@@ -38,7 +38,10 @@ class _Options:
 
 
 def _options(call: Call) -> _Options:
-    """Errors  BuildError where they are damaged or make no sense"""
+    """The options of the operator.
+
+    Errors  BuildError where they are damaged or make no sense
+    """
 
     def found() -> _Options:
         fields = flexbuffers.GetRoot(call.flat.custom).AsMap
@@ -144,7 +147,7 @@ Found = tuple[Tensor, Tensor, Tensor, Tensor]  # place, class, score, whether th
 
 
 def _fast(flow: Flow, corners: Tensor, scores: Tensor, options: _Options) -> Found:
-    """By the best class of each box."""
+    """Selects boxes by the best class of each."""
     best = flow.reduce("max", scores, (1,), False)
     kinds = flow.node("arg_reduce", [scores], {"fn": "max", "axis": 1, "last": False})
     kinds = flow.reshape(kinds, best.shape)
@@ -155,7 +158,7 @@ def _fast(flow: Flow, corners: Tensor, scores: Tensor, options: _Options) -> Fou
 
 
 def _regular(flow: Flow, corners: Tensor, scores: Tensor, options: _Options) -> Found:
-    """Each class by itself, then the best of all."""
+    """Selects boxes for each class by itself, then the best of all."""
     boxes, classes = scores.shape
     each = min(options.per_class, boxes)
     scores = flow.transpose(scores, (1, 0))

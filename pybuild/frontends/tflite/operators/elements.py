@@ -81,7 +81,8 @@ def _by_table(fn: str, flow: Flow, x: Tensor) -> None:
 
 
 def negate(call: Call) -> None:
-    """Of bytes and int16 the integers of the file, whatever their scale; they wrap.
+    """Negates; bytes and int16 by the integers of the file, whatever their scale; they
+    wrap.
 
     Source  LiteRT NEG
     """
@@ -158,7 +159,8 @@ def add_n(call: Call) -> None:
 
 
 def arithmetic(fn: str, layer: Handler) -> Handler:
-    """Of int32 and int64 in plain integers that wrap, else the layer's own."""
+    """A handler that computes int32 and int64 in plain integers that wrap, other types
+    by the layer's own rule."""
 
     def handler(call: Call) -> None:
         if Flow(call).arg(0).dtype in _WHOLE:
@@ -260,7 +262,8 @@ def compare(name: str) -> Handler:
 
 
 def quantize(call: Call) -> None:
-    """To and from int32 in fixed point, else the layer's own."""
+    """Converts to and from int32 in fixed point, other types by the layer's own
+    rule."""
     flow = Flow(call)
     x, y = flow.arg(0), flow.wanted()
     if DType.INT32 not in (x.dtype, y.dtype):

@@ -62,7 +62,7 @@ def add_n(flow: Flow, parts: Sequence[Tensor]) -> Tensor:
 
 
 def absolute(flow: Flow, x: Tensor) -> Tensor:
-    """Of int16, scaled where the scales differ."""
+    """The absolute values of int16, rescaled if the scales differ."""
     y = flow.wanted()
     whole_scale(flow, x, y)
     size = flow.map("abs", flow.centred(x))

@@ -35,7 +35,7 @@ class Hybrid:
 
 
 def is_hybrid(call: Call, x: Tensor, tensor: Tensor) -> bool:
-    """Whether a layer keeps these weights as int8, whatever its activations are."""
+    """True if a layer keeps these weights as int8, whatever its activations are."""
     whole = x.dtype is DType.FLOAT32 and tensor.dtype is DType.INT8
     if not whole or call.builder.hybrid == "float" or tensor.quant is None:
         return False

@@ -286,7 +286,7 @@ def leaky_relu(call: Call) -> None:
 
 
 def quantize(call: Call) -> None:
-    """Of a constant, done now."""
+    """Emits a quantisation; that of a constant is computed now."""
     if call.builder.is_constant(call.index(0)):
         value = call.constant(0)
         made = call.output(value.shape)
@@ -303,7 +303,8 @@ def densify(call: Call) -> None:
 
 
 def dequantize(call: Call) -> None:
-    """Of a constant (int8 or float16 weights), done now."""
+    """Emits a dequantisation; that of a constant (int8 or float16 weights) is computed
+    now."""
     index = call.index(0)
     if not call.builder.is_constant(index):
         call.emit("dequantize", (call.tensor(0).name,), {})

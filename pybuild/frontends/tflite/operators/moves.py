@@ -150,7 +150,7 @@ def fill(call: Call) -> None:
 
 
 def range_(call: Call) -> None:
-    """Of known limits."""
+    """Makes the constant of a RANGE with known limits."""
     flow = Flow(call)
     start, limit, delta = (call.constant(i).reshape(-1)[0].item() for i in range(3))
     count = (limit - start) / delta if delta else 0

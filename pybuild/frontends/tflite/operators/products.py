@@ -25,7 +25,7 @@ from pybuild.params.budget import MOST_RESIZED
 
 
 def batch_matmul(call: Call) -> None:
-    """Of the last two axes, either of them turned."""
+    """Multiplies matrices in the last two axes, each of them transposed on demand."""
     kinds, flow = (DType.FLOAT32, DType.INT8, DType.INT16), Flow(call)
     if (flow.arg(0).dtype, flow.arg(1).dtype) == (DType.INT16, DType.INT8):
         a, b = flow.arg(0), _in_int16(flow, flow.arg(1))

@@ -43,7 +43,7 @@ def quotient(flow: Flow, a: Tensor, b: Tensor, clamp: object) -> Tensor:
 
 
 def _shifted(flow: Flow, x: Tensor, bits: Tensor) -> Tensor:
-    """To the right by 1 to 60 bits, ties away from zero."""
+    """Shifts right by 1 to 60 bits, ties away from zero."""
     wide, count = flow.cast(x, DType.INT64), flow.cast(bits, DType.INT64)
     half = flow.map("shift_left", flow.const(1, wide), flow.plus(count, -1))
     sign = flow.map("shift_right", wide, flow.const(63, wide))
@@ -56,13 +56,14 @@ def _entry(flow: Flow, table: Ints, places: Tensor) -> Tensor:
 
 
 def _length(numbers: Ints) -> Ints:
-    """How many bits, but for those that repeat the sign."""
+    """The number of bits, without those that repeat the sign."""
     held = np.where(numbers < 0, ~numbers, numbers)
     return np.frexp(held.astype(np.float64))[1].astype(np.int64)
 
 
 def _reciprocals() -> tuple[Ints, Ints]:
-    """Of every size 1/size in Q0.31 of a half to 1, and how many bits it lost; 0 of 0.
+    """For every size: 1/size in Q0.31 of a half to 1, and how many bits it lost; 0 for
+    0.
 
     Source  LiteRT GetReciprocal
     """

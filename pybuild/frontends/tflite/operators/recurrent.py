@@ -69,7 +69,7 @@ def _usual(call: Call) -> None:
 
 
 def _activation(call: Call, x: Tensor) -> str:
-    """Of the cell gate and of the cell state where it goes out.
+    """The activation of the cell gate and of the cell state at the output.
 
     Errors  BuildError for one that LiteRT has not: of integers only tanh
     """

@@ -72,7 +72,8 @@ def total(call: Call) -> None:
 
 
 def mean(call: Call) -> None:
-    """Of whole numbers by division toward zero, else the layer's own."""
+    """The mean; of whole numbers by division toward zero, of other types by the layer's
+    own rule."""
     x = Flow(call).arg(0)
     if x.dtype not in _WHOLE:
         layers.mean(call)

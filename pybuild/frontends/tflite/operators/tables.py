@@ -37,7 +37,7 @@ def table(fn: str, call: Call, x: Tensor, y: Tensor) -> Array:
 
 
 def _by_float(function: Callable[[Any], Any]) -> Callable[[Ints, Tensor, Tensor], Any]:
-    """In float32; the function itself in float64, rounded once.
+    """A table computed in float32; the function itself in float64, rounded once.
 
     Source  LiteRT LUTPopulate
     """

@@ -24,7 +24,7 @@ def _of(call: Call) -> Variable:
     found = call.builder.handles.get(call.index(0))
     if found is None:
         name = call.builder.names[call.index(0)]
-        raise call.error(f"'{name}' is no handle of a variable")
+        raise call.error(f"'{name}' is not a handle of a variable")
     return call.builder.variables.setdefault(found, Variable())
 
 
@@ -33,7 +33,7 @@ def handle(call: Call) -> None:
 
 
 def _title(builder: Builder, flat: FlatOperator) -> str:
-    """What tells a variable from others."""
+    """The name that distinguishes a variable from others."""
     options = flat.options
     if options is None or not hasattr(options, "SharedName"):
         return ""
@@ -68,14 +68,14 @@ def assign(call: Call) -> None:
 
 
 def own(call: Call, position: int) -> Tensor:
-    """What a variable tensor of an operator holds, which `keep` gives its next value.
+    """The value of a variable tensor of an operator; `keep` gives it its next value.
 
     Errors  BuildError where it is none, or a subgraph is called
     """
     builder, index = call.builder, call.index(position)
     flat, name = builder.model.tensors[index], builder.names[index]
     if not flat.variable:
-        raise call.error(f"'{name}' is no variable")
+        raise call.error(f"'{name}' is not a variable")
     if builder.inside:
         what = "keeps state in a subgraph that is called"
         raise call.error(what, "move it out of IF and WHILE")
@@ -88,7 +88,7 @@ def own(call: Call, position: int) -> Tensor:
 
 
 def keep(call: Call, position: int, value: Tensor) -> None:
-    """What a variable tensor of an operator holds after the run."""
+    """Sets the value of a variable tensor of an operator after the run."""
     call.builder.variables[f"tensor {call.index(position)}"].now = value
 
 
@@ -104,7 +104,9 @@ def call_once(call: Call) -> None:
             to, value = flat.inputs
             known = 0 <= value < len(graph.tensors) and inside.is_constant(value)
             if to not in handles or not known:
-                raise call.error("assigns what is no constant to a variable")
+                raise call.error(
+                    "assigns something other than a constant to a variable"
+                )
             found = call.builder.variables.setdefault(handles[to], Variable())
             found.initial = inside.raw_constant(value)
         else:

@@ -13,7 +13,8 @@ from pybuild.frontends.tflite.operators import layers
 
 
 def average_pool2d(call: Call) -> None:
-    """Of uint8, ties go up: in the file's own integers they are never negative."""
+    """Emits an average pool; for uint8, ties go up, because the file's own integers are
+    never negative."""
     flow = Flow(call)
     x = flow.arg(0)
     if not call.builder.has_twin(call.index(0)) or x.quant is None:

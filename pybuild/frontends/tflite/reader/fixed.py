@@ -20,7 +20,7 @@ def with_values(
 ) -> tuple[FlatModel, dict[str, Array]]:
     """The model without these inputs, and their values in the types of the file.
 
-    Errors  BuildError for a name that is no input's, or a value that does not fit
+    Errors  BuildError for a name that is not an input's, or a value that does not fit
     """
     tensors, places = list(model.tensors), {}
     for index in model.inputs:
@@ -51,6 +51,7 @@ def with_values(
 
 
 def _fits(tensor: FlatTensor, value: Array) -> bool:
-    """As many as there are, or as are open."""
+    """True if the value has as many elements as the tensor, or as its open dimensions
+    allow."""
     opened = value.ndim == len(tensor.shape) and -1 in tensor.signature
     return value.size > 0 and (prod(tensor.shape) == value.size or opened)

@@ -55,7 +55,8 @@ def trunc(w: Writer, call: Call) -> None:
 
 
 def remainder(w: Writer, call: Call) -> None:
-    """What is left of a division, with the sign of the divisor; fmod: of the other."""
+    """The remainder of a division, with the sign of the divisor; fmod: with that of the
+    dividend."""
     made = w.kind(call.outputs[0])
     a, b = (operand(w, call, name, made) for name in ("self", "other"))
     if ".fmod" in call.target or "float" not in made:

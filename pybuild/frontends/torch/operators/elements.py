@@ -11,7 +11,7 @@ from pybuild.frontends.torch.reader.program import Call, Ref
 
 
 def one(kind: str, **attrs: Any) -> Handler:
-    """One operator of one tensor."""
+    """A handler for an operator of one tensor."""
 
     def handler(w: Writer, call: Call) -> None:
         x, made = call.tensor("self", "input"), w.kinds.get(call.outputs[0], "")
@@ -22,7 +22,7 @@ def one(kind: str, **attrs: Any) -> Handler:
 
 
 def two(kind: str, turned: bool = False) -> Handler:
-    """One operator of two, the second times `alpha`."""
+    """A handler for an operator of two tensors, the second times `alpha`."""
 
     def handler(w: Writer, call: Call) -> None:
         made = w.kind(call.outputs[0])
@@ -50,7 +50,7 @@ def truth(w: Writer, call: Call, kind: str, *inputs: str) -> None:
 
 
 def logical(kind: str) -> Handler:
-    """Of what is not 0."""
+    """A handler that treats every value other than 0 as true."""
 
     def handler(w: Writer, call: Call) -> None:
         names = [n for n in ("self", "other") if n in call.args]
@@ -85,7 +85,7 @@ def _width(name: str) -> int:
 
 
 def bits(kind: str) -> Handler:
-    """Of booleans, or of each bit of integers."""
+    """A handler for booleans, or for each bit of integers."""
 
     def handler(w: Writer, call: Call) -> None:
         made = w.kind(call.outputs[0])

@@ -1,5 +1,5 @@
-"""What is written into a tensor, or into a part of it that has a name of its own: from
-there on, who reads the tensor reads what was written.
+"""Writes into a tensor, or into a view of a part of it: from there on, readers of the
+tensor read the new values.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _views_of(
 
 
 def _read_later(w: Writer, call: Call, base: str, own: set[str]) -> str:
-    """What may be another view of the base, made before this call and read after it;
-    or "".
+    """The name of a tensor that may be another view of the base, made before this call
+    and read after it; or "".
     """
     makers, calls = w.makers(), w.program.calls
     while (maker := makers.get(base)) is not None and _is_view(maker, w.kinds):
@@ -165,7 +165,8 @@ def turned_axes(call: Call) -> tuple[int, int]:
 
 
 def fill(number: float | None) -> Handler:
-    """Of the tensor's shape, one value: given, or a number or tensor of the call."""
+    """A handler that fills the tensor's shape with one value: given, or a number or
+    tensor of the call."""
 
     def handler(w: Writer, call: Call) -> None:
         x = call.tensor("self")

@@ -1,4 +1,4 @@
-"""What reads or replaces elements by their places."""
+"""Operators that read or replace elements by their indices."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _places(w: Writer, names: Sequence[str], shape: tuple[int, ...]) -> str:
 
 
 def _masked(w: Writer, call: Call, names: Sequence[str], values: str) -> None:
-    """One value where a mask of the first axes is true."""
+    """Writes one value wherever a mask of the first axes is true."""
     x = call.tensor("self")
     if len(names) > 1 or np.prod(w.shape(values)) != 1 or call.get("accumulate", False):
         what = "a mask of booleans is supported alone, with one value"
@@ -178,7 +178,7 @@ def _masked(w: Writer, call: Call, names: Sequence[str], values: str) -> None:
 
 
 def scatter(word: str) -> Handler:
-    """Each element of `src`, or one value, to the place that the index says.
+    """A handler that writes each element of `src`, or one value, at the index given.
 
     word    how it meets what is there, unless the call says it
     """

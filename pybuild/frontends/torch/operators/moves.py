@@ -1,4 +1,4 @@
-"""What moves, repeats, makes or reduces elements."""
+"""Operators that move, repeat, make or reduce elements."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def adaptive(kind: str, rank: int) -> Handler:
 
 
 def _averages(w: Writer, x: str, have: tuple[int, ...], want: list[int]) -> None:
-    """Of windows that begin and end where torch has them, one axis after the other."""
+    """The averages of windows that begin and end where torch's do, one axis after the
+    other."""
     first, last = len(w.shape(x)) - len(have), len(w.shape(x)) - 1
     for axis, (size, count) in enumerate(zip(have, want, strict=True), start=first):
         if size == count:

@@ -50,10 +50,10 @@ def weight_norm(w: Writer, call: Call) -> None:
 
 
 def diff(w: Writer, call: Call) -> None:
-    """What each element has more than the one before it."""
+    """The difference of each element and the one before it."""
     x = call.tensor("self")
     if call.get("n", 1) != 1 or w.kind(x) == "bool":
-        raise call.invalid("it is supported once, of numbers")
+        raise call.invalid("only first-order differences of numbers are supported")
     axis = w.axis(int(call.get("dim", -1)), w.rank(x))
     parts = [x]
     before, after = call.get("prepend"), call.get("append")

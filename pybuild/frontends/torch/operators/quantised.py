@@ -14,7 +14,7 @@ _TYPES = ("int8", "uint8", "int16", "uint16", "int32")
 
 
 def _numbers(w: Writer, call: Call, *names: str) -> Array | None:
-    """Of a scale or zero point: a number of the node, or a known tensor."""
+    """The values of a scale or zero point: a number of the node, or a known tensor."""
     for name in names:
         value = call.get(name)
         if isinstance(value, Ref):
@@ -59,7 +59,10 @@ def _emit(
 
 
 def _whole_range(call: Call, name: str) -> None:
-    """Errors  BuildError for integers that use less than their type has"""
+    """Checks that integers use the whole range of their type.
+
+    Errors  BuildError for integers that use less than their type has
+    """
     low, high = call.get("quant_min"), call.get("quant_max")
     span = np.iinfo(name)
     narrow = low not in (None, span.min, span.min + 1) or high not in (None, span.max)

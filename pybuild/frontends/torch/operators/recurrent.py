@@ -53,7 +53,7 @@ def _layer(
     w: Writer, call: Call, kind: str, activation: str, x: str, names: list[str],
     states: list[str], layer: int, ways: int,
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """What a layer gives at every step, and its states at the end."""
+    """The outputs of a layer at every step, and its states at the end."""
     each = len(names) // ways
     values: list[list[Array]] = [[] for _ in range(4)]
     for way in range(ways):

@@ -22,7 +22,7 @@ KINDS = {
 
 
 def each(values: Sequence[int], rank: int) -> list[int]:
-    """One number for each axis; one that is alone is for all."""
+    """One number for each axis; a single number is used for all."""
     return list(values) * rank if len(values) == 1 else list(values)
 
 
@@ -48,7 +48,7 @@ class Writer:
         self.call, self._count = call, 0
 
     def name(self, name: str) -> str:
-        """What a tensor of the program is called here."""
+        """The name of a tensor of the program in our graph."""
         return self.aliases.get(name, name)
 
     def makers(self) -> dict[str, Call]:
@@ -102,7 +102,7 @@ class Writer:
         to: str | Sequence[str] | None = None,
         **attrs: Any,
     ) -> str:
-        """One node; the name of its first output."""
+        """Adds one node; returns the name of its first output."""
         from onnx import helper
 
         outputs = [to] if isinstance(to, str) else list(to or [self.fresh()])
@@ -132,7 +132,7 @@ class Writer:
         return made
 
     def as_kind(self, x: str, kind: str) -> str:
-        """In that type, cast if it has another."""
+        """The tensor in that type, cast if it has another."""
         have = self.kinds.get(x, "")
         return x if have == kind else self.cast(x, kind)
 

@@ -146,7 +146,7 @@ def _given(
         elif kind == "user_input" and "as_tensor" in spec["arg"]:
             inputs.append(spec["arg"]["as_tensor"]["name"])
         elif kind == "user_input":
-            what = "an input is no tensor"
+            what = "an input is not a tensor"
             raise BuildError(source, what, "export with tensors as inputs")
         elif kind != "constant_input":
             what = f"has an input of the kind {kind} ({given})"
@@ -171,7 +171,7 @@ def _taken(
         elif kind == "user_output" and "as_tensor" in spec["arg"]:
             outputs.append(spec["arg"]["as_tensor"]["name"])
         elif kind == "user_output" and "as_none" not in spec["arg"]:
-            raise BuildError(source, "an output is no tensor", "return tensors")
+            raise BuildError(source, "an output is not a tensor", "return tensors")
         elif kind != "user_output":
             what = f"has an output of the kind {kind}"
             raise BuildError(source, what, "export for inference: model.eval()")

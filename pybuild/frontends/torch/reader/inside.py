@@ -66,7 +66,7 @@ def _open(
 
 
 def _names(args: list[Any]) -> list[str]:
-    """Of tensors and sizes, in their order."""
+    """The names of tensors and sizes, in their order."""
     found = []
     for arg in args:
         kind, value = next(iter(arg.items()))

@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Program:
-    """What the file holds, every size a number.
+    """The contents of the file, with every size a number.
 
     weights  parameters, buffers and constants, by the names that nodes use
     shapes   of every tensor

@@ -92,7 +92,10 @@ class Sizes:
         return value
 
     def check(self, inputs: Sequence[str]) -> None:
-        """Errors  BuildError for symbols of inputs that nobody gave a number"""
+        """Checks that all symbols of inputs have a number.
+
+        Errors  BuildError for symbols of inputs that nobody gave a number
+        """
         problems, unknown = [], set(self.given)
         told: set[str] = set()
         for name in inputs:

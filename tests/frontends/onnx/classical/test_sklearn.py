@@ -63,7 +63,7 @@ def test_scikit_learn(name: str, values: Any) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_onnx_runtime(name: str, values: Any, tmp_path: Path) -> None:
-    """Every output, also scores that are no probabilities; labels by their numbers."""
+    """Every output, also scores that are not probabilities; labels by their numbers."""
     path = tmp_path / "m.onnx"
     path.write_bytes(ZIP.read(f"{name}.onnx"))
     graph = _model(name).lower()
@@ -163,7 +163,9 @@ def test_what_is_refused() -> None:
     twice = _refused(_tree(leq, [0.0] * 5, nodes_nodeids=[0, 1, 2, 3, 3]))
     assert twice == f"{place}has 5 nodes, or two of one number"
     weight = _refused(_tree(leq, [0.0] * 5, target_nodeids=[1, 2, 4]))
-    assert weight == f"{place}gives a weight to what is no leaf, or no class"
+    assert (
+        weight == f"{place}gives a weight to a node that is not a leaf, or to no class"
+    )
 
 
 @pytest.mark.parametrize(
