@@ -109,8 +109,8 @@ CRT_INLINE crt_int16x8 crt_near8(crt_int16x8 x, int32_t n)
 }
 
 /* In each lane: x, or x * m in Q0.15, rounded, where bits n of y are 0. */
-CRT_INLINE crt_int16x8 crt_times_where8(crt_int16x8 x, crt_int16x8 y,
-                                        int32_t n, int32_t m)
+CRT_INLINE crt_int16x8 crt_times_where8(crt_int16x8 x, crt_int16x8 y, int32_t n,
+                                        int32_t m)
 {
 #if defined(CRT_MVE_ASM)
     crt_int16x8 bits = vandq_s16(y, vdupq_n_s16((int16_t)n));
@@ -210,8 +210,8 @@ CRT_INLINE crt_int32x4 crt_away_all4(crt_int32x4 v, int32_t n)
 
 /* In each lane: a curve d steps of 2^-n from its middle, between points from
  * there on; behind the last of 256 it is top. Of n 8 tanh, of n 9 logistic. */
-CRT_INLINE crt_int32x4 crt_between4(const uint16_t *points, crt_int32x4 d,
-                                    int32_t n, int32_t top)
+CRT_INLINE crt_int32x4 crt_curve4(const uint16_t *points, crt_int32x4 d,
+                                  int32_t n, int32_t top)
 {
     int32_t half = n < 9 ? 1 << 23 : 0, most = n < 9 ? 1 << 23 : 1 << 25;
     int32_t end = n < 9 ? n : n + 1;

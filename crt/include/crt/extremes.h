@@ -40,20 +40,6 @@ CRT_CHOSEN(crt_min_halves, "ssub16 %0, %1, %2\n\tsel %0, %2, %1",
            crt_min_int32(x >> 16, w >> 16) * 65536 +
                (crt_min_int32((int16_t)x, (int16_t)w) & 0xFFFF))
 
-/* The low half of n in each lane. */
-CRT_INLINE crt_int16x8 crt_all8(int32_t n)
-{
-#if defined(__ARM_FEATURE_MVE)
-    return vdupq_n_s16((int16_t)n);
-#else
-    crt_int16x8 v;
-    for (int i = 0; i < 8; i++) {
-        v.lane[i] = (int16_t)n;
-    }
-    return v;
-#endif
-}
-
 /* In each lane: the greater, and the less. */
 CRT_INLINE crt_int16x8 crt_max8(crt_int16x8 v, crt_int16x8 u)
 {

@@ -56,7 +56,7 @@ def _words(n: str, name: str) -> str:
 
 
 _BETWEEN = f"""
-define internal {_WORD} @crt_between4(ptr %p, {_WORD} %d, i32 %n, i32 %top)
+define internal {_WORD} @crt_curve4(ptr %p, {_WORD} %d, i32 %n, i32 %top)
     alwaysinline nounwind {{
   %is8 = icmp slt i32 %n, 9
   %h = select i1 %is8, i32 8388608, i32 0

@@ -8,12 +8,10 @@ from collections.abc import Callable
 
 from pybuild.ir.loop import (
     INT8,
-    INT16,
     INT32,
     Expr,
     Intrin,
     Lane,
-    Lanes,
     Var,
     binary,
     cast,
@@ -61,8 +59,6 @@ def _vectors(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
     return Intrin(name, params, result, c=f"{name}({given})")
 
 
-# the low half of n in each lane
-ALL8 = _vectors("crt_all8", (_N,), Lanes((cast(_N, INT16),) * 8))
 # in each lane: the greater, the less
 MAX8 = _vectors("crt_max8", (_X8, _W8), binary("max", _X8, _W8))
 MIN8 = _vectors("crt_min8", (_X8, _W8), binary("min", _X8, _W8))

@@ -138,7 +138,7 @@ def _between(d: Expr) -> Expr:
 # in each lane: what a curve is, d steps of 2^-n from its middle, between points from
 # there on; behind the last one top; of n 8 tanh, of n 9 logistic, in Q0.15
 BETWEEN4 = _intrin(
-    "crt_between4",
+    "crt_curve4",
     (_POINTS, _D, _N, _TOP),
     Lanes(tuple(_between(Lane(_D, i)) for i in range(4))),
 )

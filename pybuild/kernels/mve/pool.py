@@ -12,8 +12,9 @@ import numpy as np
 
 from pybuild.ir.loop import INT8, INT16, Expr, Intrin, Var, const, offset
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.extremes import ALL8, MAX8, MIN8
+from pybuild.kernels.base.extremes import MAX8, MIN8
 from pybuild.kernels.base.taps import bind
+from pybuild.kernels.base.vector_eights import ALL8
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,

@@ -25,7 +25,6 @@ from pybuild.kernels.any_type import map
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.extremes import (
-    ALL8,
     MAX8,
     MAX_HALVES,
     MIN4,
@@ -35,6 +34,7 @@ from pybuild.kernels.base.extremes import (
 )
 from pybuild.kernels.base.intrin import MAX_BYTES
 from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.kernels.base.vector_eights import ALL8
 from pybuild.kernels.base.vectors import (
     ALL4,
     ALL16,
