@@ -224,8 +224,7 @@ class Library(Factory, Packaged, Advised):
         return search_of(self.plan, kernels, self.options.input)
 
     def sources(self) -> dict[str, str]:
-        """The text of NAME.h, NAME.c, weights, parameters and users' functions, by
-        name."""
+        """The text of each file: NAME.h, NAME.c, weights, parameters, functions."""
         return whole(self.in_c())
 
     @property

@@ -247,10 +247,7 @@ class GraphModule(Timed):
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:
-        """The number of an input or a parameter; -1 if there is none of that name.
-
-        Errors  TypeError for what is not a string
-        """
+        """The number of an input or a parameter; -1 if none has that name."""
         if not isinstance(name, str):
             raise TypeError(f"{name!r} is not a name of an input")
         names = self._names()

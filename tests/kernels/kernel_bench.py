@@ -284,7 +284,7 @@ def c_source(funcs: Sequence[Func]) -> str:
             assert needed.setdefault(intrin.name, intrin) == intrin, intrin.name
     parts = ['#include "crt/abi.h"', '#include "crt/eights.h"', '#include "crt/wide.h"']
     parts += ['#include "crt/pairs.h"', '#include "crt/extremes.h"']
-    parts += ['#include "crt/reals.h"', '#include "crt/between.h"']
+    parts += ['#include "crt/floats.h"', '#include "crt/between.h"']
     parts += ["#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", ""]
     parts += [c_printer.inline_function(i) for i in needed.values() if i.c is None]
     parts += [c_printer.function(func) for func in funcs]

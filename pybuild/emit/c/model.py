@@ -45,6 +45,7 @@ from pybuild.ir.loop_verify import has_halves, has_vectors, has_words, intrins
 from pybuild.kernels.base import (
     between,
     extremes,
+    floats,
     pairs,
     reals,
     vector_eights,
@@ -106,7 +107,7 @@ def _vectors(funcs: Kernels) -> list[str]:
     called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
     found = [
         f'#include "{own.HEADER}"'
-        for own in (between, extremes, pairs, reals)
+        for own in (between, extremes, floats, pairs, reals)
         if called & own.NAMES
     ]
     if not any(has_vectors(func) for func, _ in funcs):

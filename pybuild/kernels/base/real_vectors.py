@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybuild.ir.loop import FLOAT32, Expr, Intrin, Operand, VectorType, wide
-from pybuild.kernels.base import reals, wide_vectors
+from pybuild.kernels.base import floats, reals, wide_vectors
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
@@ -54,8 +54,8 @@ WIDE = RealVectors(
 )  # fmt: skip
 # the eight registers of Helium
 MVE = RealVectors(
-    "mve", reals.LANES, reals.ADD_PRODUCT4, reals.ADD_PRODUCTS4, reals.AT_LEAST4,
-    reals.AT_MOST4, (1,),
+    "mve", reals.LANES, floats.ADD_PRODUCT4, floats.ADD_PRODUCTS4, floats.AT_LEAST4,
+    floats.AT_MOST4, (1,),
     (*((1, pixels) for pixels in (6, 5, 4, 3, 2, 1)), (2, 2), (2, 1), (3, 1)),
 )  # fmt: skip
 

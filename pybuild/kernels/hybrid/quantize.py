@@ -27,20 +27,18 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, whole
-from pybuild.kernels.base.intrin import SATURATE8
-from pybuild.kernels.base.real_vectors import MVE, real_vectors
-from pybuild.kernels.base.reals import (
+from pybuild.kernels.base.floats import (
     ABOVE4,
     ADD_REALS4,
     ALL_REALS4,
     BELOW4,
     GREATEST4,
     MUL_REALS4,
-    QUOTIENT4,
     REACH4,
-    STEPS_AWAY4,
-    STEPS_EVEN4,
 )
+from pybuild.kernels.base.intrin import SATURATE8
+from pybuild.kernels.base.real_vectors import MVE, real_vectors
+from pybuild.kernels.base.reals import QUOTIENT4, STEPS_AWAY4, STEPS_EVEN4
 from pybuild.kernels.base.vectors import ALL4
 from pybuild.kernels.portable.convert import ROUND_AWAY, ROUND_EVEN
 from pybuild.ops.hybrid import NO_PADS, has_zero

@@ -22,14 +22,9 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess, whole
+from pybuild.kernels.base.floats import ADD_REALS4, ALL_REALS4, MUL_REALS4, OF_WORDS4
 from pybuild.kernels.base.real_vectors import MVE, real_vectors
-from pybuild.kernels.base.reals import (
-    ADD_REALS4,
-    ALL_REALS4,
-    LANES,
-    MUL_REALS4,
-    OF_WORDS4,
-)
+from pybuild.kernels.base.reals import LANES
 from pybuild.kernels.base.vectors import MORE4, words_at
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import constant

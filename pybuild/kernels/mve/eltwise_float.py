@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pybuild.ir.loop import Expr, Intrin
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.floats import ADD_REALS4, ALL_REALS4, MUL_REALS4, SUB_REALS4
 from pybuild.kernels.base.real_vectors import MVE
-from pybuild.kernels.base.reals import ADD_REALS4, ALL_REALS4, MUL_REALS4, SUB_REALS4
 from pybuild.kernels.epilogues.int8 import FloatClamp
 
 OPERATIONS = {"add": ADD_REALS4, "sub": SUB_REALS4, "mul": MUL_REALS4}
 
 
 class Reals:
-    """The bound ends of a layer: y of four elements of a and b."""
+    """The bound epilogue of a layer: y of four elements of a and b."""
 
     load = staticmethod(MVE.at)
 
