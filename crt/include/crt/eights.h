@@ -30,7 +30,9 @@ CRT_INLINE crt_int16x8 crt_all8(int32_t n)
 #endif
 }
 
-/* A function of two vectors: its instruction, and what it does in a lane. */
+/* A function of two vectors: its instruction, and what it does in a lane.
+ * crt_held8 holds the sum within int16; crt_high8 is the product in Q0.15,
+ * rounded; crt_middle8 is (x + y + 1) / 2, rounded down. */
 #if defined(__ARM_FEATURE_MVE)
 #define CRT_EIGHTS(name, instruction, value)                                   \
     CRT_INLINE crt_int16x8 name(crt_int16x8 x, crt_int16x8 y)                  \
@@ -51,10 +53,8 @@ CRT_INLINE crt_int16x8 crt_all8(int32_t n)
 CRT_EIGHTS(crt_plus8, vaddq_s16(x, y), a + b)
 CRT_EIGHTS(crt_minus8, vsubq_s16(x, y), a - b)
 CRT_EIGHTS(crt_fourfold8, vmlaq_n_s16(x, y, 4), a + b * 4)
-/* The sum held within int16; the product in Q0.15, rounded. */
 CRT_EIGHTS(crt_held8, vqaddq_s16(x, y), crt_held_int16(a + b))
 CRT_EIGHTS(crt_high8, vqrdmulhq_s16(x, y), crt_high_int16(a, b))
-/* (x + y + 1) / 2, rounded down */
 CRT_EIGHTS(crt_middle8, vrhaddq_s16(x, y), (a + b + 1) >> 1)
 
 /* In each lane: x * n in Q0.15, rounded. */
