@@ -95,7 +95,7 @@ class Candidate:
               as long the last, or shorter, bytes are read
     finish    what ends the work when all bands are done: a step of its own
     small     little code for all layers, at more instructions or scratch
-    spare     fewer bytes of scratch at more instructions: where memory is short
+    spare     fewer bytes at far more instructions: where memory is short
     rare      share of the turns in which a rare test holds
     cost      estimated instructions of one inference; `code` estimated bytes
     """
