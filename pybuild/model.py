@@ -10,7 +10,7 @@ from typing import Any
 
 from pybuild import passes
 from pybuild.dtype import Array
-from pybuild.ecosystems.tvm import tvm_problems
+from pybuild.ecosystems.tvm import must_not_clash, tvm_problems
 from pybuild.emit.tables.assemble import make_tables
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
@@ -292,7 +292,7 @@ class Model:
         if found := self._wrong(asked, found):
             raise BuildError.of([*self._own_problems(), *found])
         model = self.with_parameters(asked.params)
-        prefix = chosen_prefix(name, self.path)
+        prefix = must_not_clash(chosen_prefix(name, self.path), asked)
         graph = model.lower(asked.rounding, asked.layout, asked.storage)
         graph = replace(graph, name=prefix)
         table = table_of(asked.target)

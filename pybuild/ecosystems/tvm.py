@@ -17,7 +17,7 @@ from pybuild.ecosystems.examples import TEMPLATES
 from pybuild.emit.content import Content
 from pybuild.emit.tables.names import is_keyword
 from pybuild.emit.tables.tables import Tables, TensorRow, identity
-from pybuild.errors import Problem
+from pybuild.errors import BuildError, Problem
 from pybuild.options.table import BuildOptions
 from pybuild.package.tree import filled
 from pybuild.records import dataclass
@@ -69,6 +69,17 @@ def tvm_problems(asked: BuildOptions) -> list[Problem]:
         for option, (is_given, why) in wrong.items()
         if is_given
     ]
+
+
+def must_not_clash(name: str, asked: BuildOptions) -> str:
+    """The name of a model, whose files are not those of --api.
+
+    Errors  BuildError
+    """
+    if asked.api and name.lower() == f"tvmgen_{module_of(asked.api)}".lower():
+        what = f"'{name}' is what --api {asked.api} calls its own files"
+        raise BuildError("--name", what, "another name, as that of the network")
+    return name
 
 
 class Built(Protocol):
@@ -143,16 +154,22 @@ def ends(rows: Sequence[TensorRow], default: str = "") -> list[End]:
 
     default  what TVM calls them where it drops their names: output, or output0, ...
     """
-    fields = [_sanitised(row.tensor.name) for row in rows]
+    made = [(_sanitised(row.tensor.name), row.symbol) for row in rows]
+    fields = [field if _is_name(field) else symbol for field, symbol in made]
     if len({field.upper() for field in fields}) < len(fields):
         fields = [row.symbol for row in rows]
     found = []
     for i, (field, row) in enumerate(zip(fields, rows, strict=True)):
-        field = row.symbol if not _is_name(field) else field
         other = f"{default}{i}" if len(rows) > 1 else default
         is_free = bool(default) and other.upper() not in map(str.upper, fields)
         found.append(End(field, row, other if is_free else ""))
     return found
+
+
+# macros of C and of Arduino's cores; names of TVM's own
+_TAKEN = re.compile(r"NULL|INPUT|OUTPUT|TRUE|FALSE|U?INT.*|(?i:tvmgen.*|tvm_.*)")
+# of which TVM makes a macro of a size for something else
+_SIZES = {"WORKSPACE"}
 
 
 def _sanitised(name: str) -> str:
@@ -160,7 +177,9 @@ def _sanitised(name: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    return text.isidentifier() and not is_keyword(text)
+    """Whether it may be a member of a struct, whatever headers come before."""
+    own = text.startswith("_") or _TAKEN.fullmatch(text)
+    return text.isidentifier() and not own and not is_keyword(text)
 
 
 # ---- what the templates are filled with -----------------------------------------
@@ -168,8 +187,9 @@ def _is_name(text: str) -> bool:
 
 def _values(tables: Tables, module: str) -> dict[str, str]:
     name = tables.name
-    ins, outs = ends(tables.inputs), ends(tables.outputs, "output")
-    clash = {n.upper() for end in ins for n in end.names}
+    ins = _apart(ends(tables.inputs), _SIZES)
+    clash = _SIZES | {n.upper() for end in ins for n in end.names}
+    outs = _apart(ends(tables.outputs, "output"), clash)
     outs = [e if e.other.upper() not in clash else End(e.field, e.row) for e in outs]
     upper = module.upper()
     return {
@@ -181,9 +201,11 @@ def _values(tables: Tables, module: str) -> dict[str, str]:
         "inputs": _members(ins),
         "outputs": _members(outs),
         "input_count": str(len(ins)),
+        "copied_count": str(max(len(ins), 1)),
         "output_count": str(len(outs)),
-        "nodes": ", ".join(f"{{{_text(end.row.tensor.name)}}}" for end in ins),
-        "input_nodes": ", ".join(f"{i}u" for i in range(len(ins))),
+        "nodes": ", ".join(f"{{{_text(end.row.tensor.name)}}}" for end in ins)
+        or "{NULL}",
+        "input_nodes": ", ".join(f"{i}u" for i in range(len(ins))) or "0u",
         "pass_inputs": _assigned("inputs", ins),
         "pass_outputs": _assigned("outputs", outs),
         "headers": '#include "crt/weights.h"\n' if tables.parameters else "",
@@ -193,6 +215,16 @@ def _values(tables: Tables, module: str) -> dict[str, str]:
         "own": "load_own" if tables.parameters else "NULL",
         "system_lib": _SYSTEM_LIB if module == DEFAULT else "",
     }
+
+
+def _apart(rows: Sequence[End], taken: set[str]) -> list[End]:
+    """Those whose macro would be another's, by the names that NAME.h has."""
+    found = []
+    for end in rows:
+        field = end.field if end.field.upper() not in taken else end.row.symbol
+        field += "_" * (field.upper() in taken)
+        found.append(End(field, end.row, end.other))
+    return found
 
 
 def _sizes(module: str, rows: Iterable[End]) -> Iterable[str]:
@@ -210,11 +242,11 @@ def _members(rows: Iterable[End]) -> str:
             line = "    union {\n        void *" + end.field
             line += f";\n        void *{end.other};\n    }};"
         lines.append(line)
-    return "\n".join(lines)
+    return "\n".join(lines) or "    uint8_t none; /* C has no struct without one */"
 
 
 def _assigned(struct_name: str, rows: Iterable[End]) -> str:
-    return ", ".join(f"{struct_name}->{end.field}" for end in rows)
+    return ", ".join(f"{struct_name}->{end.field}" for end in rows) or "NULL"
 
 
 def _text(name: str) -> str:
@@ -246,13 +278,17 @@ static int release(void)
 
 static int load(const void *image, uint32_t bytes)
 {{
-    int error = release();
+    struct crt_params fresh;
+    int error = crt_params_verify(&fresh, image, bytes);
 
     if (error == CRT_OK) {{
-        error = crt_params_verify(&params, image, bytes);
+        error = release();
     }}
-    return error == CRT_OK ? crt_graph_load_params(&instance.graph, &params)
-                           : error;
+    if (error == CRT_OK) {{
+        params = fresh;
+        error = crt_graph_load_params(&instance.graph, &params);
+    }}
+    return error;
 }}
 
 static int load_own(void)

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybuild.ecosystems.tvm import ends
+from pybuild.ecosystems.tvm import _apart, _members, ends
+from pybuild.emit.tables.tables import TensorRow
+from pybuild.entry import model_of
 from pybuild.errors import BuildError
 from pybuild.graph_builder import GraphBuilder
 from pybuild.image import build_image
@@ -232,8 +234,6 @@ def _named(*outputs: str) -> Library:
     graph.output(total, outputs[0])
     for name in outputs[1:]:
         graph.output(graph.op("logistic", total, quant=(1 / 256, -128)), name)
-    from pybuild.entry import model_of
-
     return model_of(graph.build()).build(name="named", api="tvm:kws")
 
 
@@ -261,6 +261,62 @@ def test_names_that_clash_are_those_of_the_model() -> None:
     word = dataclasses.replace(rows[0].tensor, name="int")
     row = dataclasses.replace(rows[0], tensor=word)
     assert ends([row])[0].field == row.symbol
+
+
+TWO = """\
+#include <stdio.h>
+#include "tvmgen_kws.h"
+
+static float x[1] = {-0.5f}, w[1] = {0.25f};
+static unsigned char y[5], z[5];
+
+int main(void)
+{
+    struct tvmgen_kws_inputs in = {x, w};
+    struct tvmgen_kws_outputs out = {{y + 1}, {z + 1}};
+
+    for (int turn = 0; turn < 2; turn++) {
+        printf("%d\\n", (int)tvmgen_kws_run(&in, &out));
+        for (int i = 0; i < 4; i++) {
+            printf("%d %d\\n", y[1 + i], z[1 + i]);
+            y[1 + i] = z[1 + i] = 0;
+        }
+    }
+    return 0;
+}
+"""
+
+
+def test_two_outputs_need_no_alignment(tmp_path: Path) -> None:
+    graph = GraphBuilder("two")
+    x, w = graph.input("x", (1, 1), "float32"), graph.input("w", (1, 1), "float32")
+    graph.output(graph.op("add", x, w), "y")
+    graph.output(graph.op("mul", x, w), "z")
+    model_of(graph.build()).build(tmp_path, name="two", api="tvm:kws")
+    (tmp_path / "main_two.c").write_text(TWO)
+    own = ["-I", tmp_path, "-I", tmp_path / "crt/include"]
+    flags = [require("gcc"), "-std=gnu99", *SANITIZE["gcc"], *own]
+    run([*flags, *sources(tmp_path), "-lm", "-o", tmp_path / "two"])
+    numbers = np.float32([-0.5 + 0.25]), np.float32([-0.5 * 0.25])
+    both = np.stack([n.view(np.uint8) for n in numbers], -1).ravel()
+    assert run([tmp_path / "two"]).split() == ["0", *map(str, both)] * 2
+
+
+def test_names_that_others_have_are_those_of_the_model() -> None:
+    row = _named("y:0", "y/0").tables.inputs[0]
+
+    def named(name: str) -> TensorRow:
+        return dataclasses.replace(
+            row, tensor=dataclasses.replace(row.tensor, name=name)
+        )
+
+    for name in ("NULL", "INT8_MAX", "_Bool", "__LINE__", "TVMGEN_UNIONS", "1x"):
+        assert ends([named(name)])[0].field == row.symbol
+    (apart,) = _apart(ends([named("workspace")]), {"WORKSPACE"})
+    assert apart.field == row.symbol
+    assert "uint8_t none" in _members([])
+    with pytest.raises(BuildError, match="--name: 'tvmgen_default' is what --api tvm"):
+        classifier("tiny").model().build(name="tvmgen_default", api="tvm")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pybuild.cli import main as crt
 from pybuild.contrib import graph_runtime, util
 from pybuild.contrib.debugger import debug_runtime
 from pybuild.driver import tvmc
+from pybuild.driver.tvmc import read_target
 from pybuild.driver.tvmc.__main__ import main, shapes
 from pybuild.errors import BuildError
 from pybuild.micro import export_model_library_format
@@ -275,3 +276,15 @@ def test_what_tvmc_can_and_this_cannot_is_an_error(
     with pytest.raises(BuildError, match="'tar' is not written"):
         tvmc.compile(tvmc.load(DIGITS), "c", output_format="tar")
     assert shapes("a:0:[1,2] b/c: [3]") == {"a:0": [1, 2], "b/c": [3]}
+
+
+def test_what_tvmc_is_told() -> None:
+    """A processor may stand with any part of a target; shapes are whole numbers."""
+    assert read_target("cmsis-nn -mcpu=cortex-m55, c") == ("c", "cortex-m55")
+    assert read_target("c -mcpu=cortex-m4") == ("c", "cortex-m4")
+    assert shapes("x:0:[1,8] y:[]") == {"x:0": [1, 8], "y": []}
+    for wrong in ("cmsis-nn -fast, c", "cuda"):
+        with pytest.raises(BuildError, match="is not known here"):
+            read_target(wrong)
+    with pytest.raises(BuildError, match="--input-shapes"):
+        shapes("x:[1,,2]")

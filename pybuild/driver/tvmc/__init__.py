@@ -51,10 +51,16 @@ def load(
     if kind not in _FORMATS:
         what = f"tvmc's format '{kind}' is not read here"
         raise BuildError(str(path), what, fitting(kind, _FORMATS))
+    if kind == "onnx" and not shape_dict:
+        return TVMCModel(*frontend.from_onnx(path))
     if kind == "onnx":
         import onnx
 
-        proto = onnx.load_from_string(read_bytes(Path(path), _MOST_BYTES))
+        try:
+            proto = onnx.load_from_string(read_bytes(Path(path), _MOST_BYTES))
+        except Exception as error:  # protobuf has a class of its own
+            what = f"is not an ONNX file: {error}"
+            raise BuildError(str(path), what, "give the exported model") from None
         return TVMCModel(*frontend.from_onnx(proto, shape_dict))
     return TVMCModel(*frontend.from_tflite(path, shape_dict))
 
@@ -97,13 +103,12 @@ def read_target(text: str) -> tuple[str, str]:
 
     Errors  BuildError for other options
     """
-    parts = text.split(",")
-    words = parts[-1].split()
-    first = words[0] if words else ""
-    options = dict(word.partition("=")[::2] for word in words[1:])
+    *before, last = [part.split() or [""] for part in text.split(",")]
+    words = [word for part in (*before, last) for word in part[1:]]
+    first, kernels = last[0], {part[0] for part in before if part[0]}
+    options = dict(word.partition("=")[::2] for word in words)
     cpu = options.pop("-mcpu", "")
-    before = [part.split()[0] for part in parts[:-1] if part.split()]
-    if first not in _HOST or options or set(before) - {"cmsis-nn"}:
+    if first not in _HOST or options or kernels - {"cmsis-nn"}:
         what = f"'{text}' is not known here"
         raise BuildError("--target", what, "c, c -mcpu=cortex-m4, or llvm")
     return first, cpu

@@ -36,7 +36,9 @@ def shapes(text: str) -> dict[str, list[int]]:
 
     Errors  BuildError
     """
-    found = {n: [int(d) for d in s.split(",")] for n, s in _SHAPE.findall(text)}
+    given = {n: s.split(",") if s.strip() else [] for n, s in _SHAPE.findall(text)}
+    whole = all(d.strip().isdigit() for dims in given.values() for d in dims)
+    found = {n: [int(d) for d in dims] for n, dims in given.items()} if whole else {}
     if text.strip() and (not found or _SHAPE.sub("", text).strip(" ,")):
         raise BuildError("--input-shapes", f"'{text}' is no shape", "NAME:[1,8,8,1]")
     return found

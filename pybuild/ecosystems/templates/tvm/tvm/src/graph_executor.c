@@ -50,6 +50,21 @@ static int is_same(const uint8_t *a, const char *b, uint32_t bytes)
     return 1;
 }
 
+/* Forgets what is given from outside: inputs to be copied, parameters.
+ *
+ * Errors  of giving parameters back */
+static int forget(const TVMModule *module)
+{
+    const int had = *module->ready != 0u && module->release != NULL;
+    uint32_t i;
+
+    for (i = 0; i < module->executor->input_nodes_count; i++) {
+        module->copied[i] = NULL;
+    }
+    *module->ready = 0u;
+    return had ? module->release() : CRT_OK;
+}
+
 int TVMGraphExecutor_Create(const char *sym_json, TVMModuleHandle module_handle,
                             const DLDevice *devices,
                             TVMGraphExecutor **executor)
@@ -80,7 +95,7 @@ int TVMGraphExecutor_Create(const char *sym_json, TVMModuleHandle module_handle,
             "TVMGraphExecutor_Create: this model's executor is in "
             "use: TVMGraphExecutor_Release it first");
     }
-    *module->ready = 0u; /* nothing is left of a use before */
+    (void)forget(module); /* nothing is left of a use before */
     error = crt_tvm_prepare(module);
     if (error != CRT_OK) {
         (void)crt_tvm_error(error, crt_strerror(error));
@@ -94,21 +109,15 @@ int TVMGraphExecutor_Create(const char *sym_json, TVMModuleHandle module_handle,
 int TVMGraphExecutor_Release(TVMGraphExecutor **executor)
 {
     const TVMModule *module = module_of(executor == NULL ? NULL : *executor);
-    uint32_t i;
+    int error;
 
     if (module == NULL) {
         return crt_tvm_error(-1, "TVMGraphExecutor_Release: no executor");
     }
-    for (i = 0; i < (*executor)->input_nodes_count; i++) {
-        module->copied[i] = NULL;
-    }
-    if (module->release != NULL) {
-        must(module->release(), "TVMGraphExecutor_Release");
-    }
+    error = forget(module);
     *module->used = 0u;
-    *module->ready = 0u;
     *executor = NULL;
-    return 0;
+    return error == CRT_OK ? 0 : crt_tvm_error(error, crt_strerror(error));
 }
 
 int TVMGraphExecutor_GetNumInputs(TVMGraphExecutor *executor)
@@ -168,6 +177,9 @@ static int check(const DLTensor *array, const struct crt_tensor *tensor)
     }
     if (array->ndim != (int32_t)tensor->rank) {
         return CRT_ERR_SHAPE;
+    }
+    if (array->ndim > 0 && array->shape == NULL) {
+        return CRT_ERR_NULL;
     }
     for (i = array->ndim - 1; i >= 0; i--) {
         if (array->shape[i] != tensor->dims[i]) {

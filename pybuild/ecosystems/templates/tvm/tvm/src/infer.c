@@ -66,27 +66,45 @@ static int aim(const TVMModule *module, uint32_t i, void *data)
                                   : error;
 }
 
-/* Unbinds an output, after it was copied where it is not. */
+/* Copies an output where it is not. */
 static int collect(const TVMModule *module, uint32_t i, void *data)
 {
     struct crt_graph *g = module->graph;
-    const uint32_t bytes = crt_graph_output_info(g, i)->bytes;
-    int error = CRT_OK;
 
-    if (data != NULL && crt_graph_output(g, i) != data) {
-        error = crt_graph_get_output(g, i, data, bytes);
+    if (data == NULL || crt_graph_output(g, i) == data) {
+        return CRT_OK;
     }
-    return error == CRT_OK ? crt_graph_bind_output(g, i, NULL, bytes) : error;
+    return crt_graph_get_output(g, i, data, crt_graph_output_info(g, i)->bytes);
+}
+
+/* Nothing of the caller's memory is left after a run, whatever its end. */
+static void unbind(const TVMModule *module, int ins, int outs)
+{
+    struct crt_graph *g = module->graph;
+    uint32_t i;
+
+    for (i = 0; (int)i < ins; i++) {
+        module->copied[i] = NULL;
+        (void)crt_graph_bind_input(g, i, NULL,
+                                   crt_graph_input_info(g, i)->bytes);
+    }
+    for (i = 0; (int)i < outs; i++) {
+        (void)crt_graph_bind_output(g, i, NULL,
+                                    crt_graph_output_info(g, i)->bytes);
+    }
 }
 
 int crt_tvm_infer(const TVMModule *module, int (*load)(void),
                   void *const *inputs, void *const *outputs)
 {
     const uint8_t was_ready = *module->ready;
-    int error = crt_tvm_prepare(module);
-    int outs, ins;
+    int error, outs, ins;
     uint32_t i;
 
+    if (*module->used != 0u) {
+        return CRT_ERR_BUSY; /* an executor has the instance */
+    }
+    error = crt_tvm_prepare(module);
     if (error == CRT_OK && was_ready == 0u && load != NULL) {
         error = load();
         *module->ready = (uint8_t)(error == CRT_OK);
@@ -108,6 +126,7 @@ int crt_tvm_infer(const TVMModule *module, int (*load)(void),
     for (i = 0; error == CRT_OK && (int)i < outs; i++) {
         error = collect(module, i, outputs[i]);
     }
+    unbind(module, ins, outs);
     return error;
 }
 

@@ -140,6 +140,7 @@ void TVMPackedFunc_SetArgs(TVMPackedFunc *pf, const TVMArgs *args)
 int TVMPackedFunc_Call(TVMPackedFunc *pf)
 {
     pf->ret_value.values_count = 1;
+    pf->ret_value.tcodes[0] = kTVMNullptr; /* of a call that fails */
     return TVMFuncCall(pf->fexec, pf->args.values, pf->args.tcodes,
                        (int)pf->args.values_count, pf->ret_value.values,
                        pf->ret_value.tcodes);
@@ -151,6 +152,7 @@ int TVMPackedFunc_InitGlobalFunc(TVMPackedFunc *pf, const char *name,
     pf->Call = TVMPackedFunc_Call;
     pf->SetArgs = TVMPackedFunc_SetArgs;
     pf->SetArgs(pf, args);
+    pf->fexec = NULL;
     return TVMFuncGetGlobal(name, &pf->fexec);
 }
 
@@ -160,5 +162,6 @@ int TVMPackedFunc_InitModuleFunc(TVMPackedFunc *pf, TVMModuleHandle module,
     pf->Call = TVMPackedFunc_Call;
     pf->SetArgs = TVMPackedFunc_SetArgs;
     pf->SetArgs(pf, args);
+    pf->fexec = NULL;
     return TVMModGetFunction(module, name, 0, &pf->fexec);
 }
