@@ -80,11 +80,12 @@ class _Quantizer:
         x = graph.tensor(node.inputs[0])
         self.count = x.size // int(node.attrs["batches"])
         self.run = x.shape[2] * x.shape[3] if around else self.count
-        around += "_mve" * self.vectors
+        few = min(self.count, self.run) < _TURN
+        around += ("_mve" + "_few" * few) * self.vectors
         rest = "_rest" * (self.count % _TURN > 0) + "_rest" * (self.run % _TURN > 0)
         doc = told(
             f"{_FORMULAS[self.rule]}, float32 to int8, each batch by its own range"
-            f"{', with the zero point around each image' * bool(around)}",
+            f"{', with the zero point around each image' * any(self.pads)}",
             "batch by batch, each twice: its range, its values",
         )
         self.k = k = Builder(f"quantize_dynamic_{self.rule}{around}{rest}", doc)
@@ -137,6 +138,7 @@ class _Quantizer:
             k.assign(scale, select(equal(least, most), _real(1.0), scale))
             return self._onnx_point(scale, least, batch)
         inverse = k.let("inverse", _real(1.0) / _nonzero(scale))
+        k.assign(inverse, select(equal(scale, _real(0.0)), _real(0.0), inverse))
         self._guard(scale, inverse, equal(least, most))
         zero = k.let("zero", 0)
         with k.when(inverse > 0.0):

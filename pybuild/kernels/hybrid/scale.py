@@ -178,7 +178,7 @@ class _Scaler:
         tensors = [graph.tensor(n) for n in names]
         pixels = y.size // y.shape[-1]
         # a row of the scales would be that of the first image in each call
-        if len(y.shape) != 4 or batches > 1:
+        if len(y.shape) != 4 or batches > 1 or y.shape[0] > 1:
             return tuple(map(whole, tensors)), 1, 1, batches, pixels // batches
         rows, row = y.shape[1], y.bytes // y.shape[1]
         wide = tuple(RowAccess(t.name, rows, row) for t in tensors[:2])

@@ -151,7 +151,7 @@ def filling(target: Target, size: int) -> Blocks:
 def _ways(target: Target, size: int, least: int) -> list[Blocks]:
     """least  of the units of vectors"""
     vectors = "mve" in target.features
-    if not vectors and "words" not in target.features:
+    if not size or not (vectors or "words" in target.features):
         return []
     units = (VECTOR, least, WORD, 1) if vectors else (WORD, 1)
     unit = next(u for u in units if u <= size)

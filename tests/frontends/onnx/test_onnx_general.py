@@ -290,3 +290,24 @@ def test_values_that_are_given_to_a_build(tmp_path: Path) -> None:
     assert main(["check", str(path), *options]) == 0
     graph = pybuild.load(path, input_values={"shape": [3, -1]}).lower()
     assert graph.inputs == ("x",) and graph.tensor("y").shape == (3, 2)
+
+
+@pytest.mark.parametrize("target", ["generic", "cortex-m4", "cortex-m55"])
+def test_moves_of_nothing(target: str) -> None:
+    """A tensor without elements that is only moved, on cores that move words."""
+    held = [
+        numpy_helper.from_array(np.asarray(v, np.int64), n)
+        for n, v in {"b": [2], "e": [2], "a": [0]}.items()
+    ]
+    nodes = [
+        helper.make_node("Slice", ["x", "b", "e", "a"], ["none"]),
+        helper.make_node("Concat", ["none", "x"], ["y"], axis=0),
+    ]
+    info = helper.make_tensor_value_info
+    x, y = (info(n, TensorProto.FLOAT, (3, 4)) for n in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], held)
+    opset = [helper.make_opsetid("", 17)]
+    data = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    net = pybuild.load(data).build(target=target).host("llvm")
+    given = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(net.run(x=given)["y"], given)

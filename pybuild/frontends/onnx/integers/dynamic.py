@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.errors import BuildError
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import flowing
 from pybuild.frontends.onnx.operators.spatial import arranged_conv, from_rows, to_rows
@@ -52,7 +53,7 @@ def _source(flow: Flow) -> str:
     op, draft = flow.op, flow.draft
     x, point = draft.dynamic.get(op.input(0), ("", ""))
     weights = draft.known(op.input(1))
-    if not x or op.input(2) != point or weights is None:
+    if not x or not point or op.input(2) != point or weights is None:
         return ""
     middle = 128 if weights.dtype == np.uint8 else 0
     if flow.has(3):
@@ -75,7 +76,12 @@ def conv_sums(flow: Flow) -> bool:
     x, op, draft = _source(flow), flow.op, flow.draft
     if not x or flow.rank(x) not in (3, 4):
         return False
-    kind, attrs, weights = arranged_conv(draft, op, x)
+    try:
+        kind, attrs, weights = arranged_conv(draft, op, x)
+    except BuildError:  # a window that other kernels have
+        return False
+    if any(attrs["pads"]) and draft.shape(x)[0] > 1:
+        return False
     axis = 2 if kind == "depthwise_conv2d" else 0
     if not most_taps(draft.shape(weights), axis):
         return False
