@@ -49,7 +49,7 @@ def must_be_committed() -> None:
 def set_version(version: str) -> None:
     """In its one place, with a section of CHANGELOG.md."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        sys.exit(f"dev: '{version}' is no version such as 1.20.3")
+        sys.exit(f"dev: '{version}' is not a version such as 1.20.3")
     VERSION.write_bytes(f"{version}\n".encode())
     day = call("git", "log", "-1", "--format=%cs").strip()
     call("towncrier", "build", "--yes", "--version", version, "--date", day)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import fcntl
 import gc
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import numpy as np
 import pytest
 
@@ -25,9 +25,12 @@ def pytest_configure() -> None:
     # code of kernels is many small objects that live: looked over every 700 of them,
     # as Python does by itself, it takes a third longer to make
     gc.set_threshold(100_000, 50, 50)
-    # a machine that does other things, too, fails nothing
-    hypothesis.settings.register_profile("any_time", deadline=None)
-    hypothesis.settings.load_profile("any_time")
+    if importlib.util.find_spec("hypothesis"):  # tests of what is installed have none
+        from hypothesis import settings
+
+        # a machine that does other things, too, fails nothing
+        settings.register_profile("any_time", deadline=None)
+        settings.load_profile("any_time")
 
 
 _FIRST_STATES: dict[str, dict[str, Any]] = {}

@@ -79,7 +79,7 @@ class Timing:
 
     def __post_init__(self) -> None:
         if isinstance(self.f_preproc, str) and self.f_preproc:
-            what = f"there is not a function '{self.f_preproc}'"
+            what = f"there is no function '{self.f_preproc}'"
             raise ValueError(f"f_preproc: {what}: give the function itself")
         least = {
             "number": 1, "repeat": 1, "min_repeat_ms": 0, "repeats_to_cooldown": 1,

@@ -132,7 +132,8 @@ def _of(kind: Any, known: dict[str, Json]) -> Json:
         return {"type": "array", "items": _of(parts[0], known)}
     if origin is tuple:
         each = [_of(part, known) for part in parts]
-        return {"type": "array", "prefixItems": each, "items": False}
+        size = {"minItems": len(each), "maxItems": len(each)}
+        return {"type": "array", "prefixItems": each, "items": False, **size}
     if origin in (types.UnionType, typing.Union):
         return {"anyOf": [_of(part, known) for part in parts]}
     if kind is type(None):

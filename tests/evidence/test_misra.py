@@ -49,7 +49,7 @@ def test_the_page_has_the_counts(counted: dict[str, list[misra.Finding]]) -> Non
     """`./dev evidence` writes them anew. Those of networks move with every kernel: of
     them the rules are compared, of crt the numbers. Another cppcheck counts otherwise:
     then what has no tag is looked for alone, above."""
-    named = re.search(r"By cppcheck (\S+) ", page.PAGE.read_text())
+    named = re.search(r"by cppcheck (\S+) ", page.PAGE.read_text())
     assert named
     here = run(["cppcheck", "--version"]).split()[1]
     if here != named[1]:

@@ -149,8 +149,8 @@ def test_second_outputs_are_recorded(device: tvm.runtime.Device) -> None:
     assert m.debug_datum.get_graph_node_shapes() == [[8], [4], [4], [2, 2], [4]]
     with pytest.raises(ValueError, match="not on ext_dev"):
         debug_executor.GraphModuleDebug(m, [tvm.ext_dev()], json.dumps(top), None)
-    with pytest.raises(ValueError, match="no graph JSON"):
+    with pytest.raises(ValueError, match="not a graph JSON"):
         debug_executor.GraphModuleDebug(m, [device], "{}", None)
-    with pytest.raises(ValueError, match="there are none"):
+    with pytest.raises(ValueError, match="collectors are not supported"):
         m.profile(collectors=["papi"])
     m.exit()

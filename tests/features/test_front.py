@@ -141,6 +141,6 @@ def test_a_json_that_is_none(text: str, tmp_path: Path) -> None:
     front.write_text(text)
     with pytest.raises(
         BuildError,
-        match=r"--front front.json(:1)?: is (no JSON|no table|nested too deep)",
+        match=r"--front front.json(:1)?: is (not JSON|not a table|nested too deep)",
     ):
         read_front(front)

@@ -240,7 +240,7 @@ def test_numbers_that_are_none_are_errors() -> None:
     for bad in (np.nan, np.inf):
         data = IMAGES.copy()
         data.reshape(-1)[70] = bad
-        with pytest.raises(BuildError, match="1 values that are infinite or no numb"):
+        with pytest.raises(BuildError, match="1 values that are infinite or NaN"):
             pybuild.quantise(FLOAT, {NAME: data})
 
 

@@ -48,7 +48,7 @@ CRT_INLINE int32_t crt_two_points(int32_t points, int32_t shares, int32_t start)
 CRT_INLINE crt_int32x4 crt_size4(crt_int32x4 v, int32_t n)
 {
 #if defined(__ARM_FEATURE_MVE)
-    return vminq_s32(vabsq_s32(v), vdupq_n_s32(n));
+    return vminq_s32(vqabsq_s32(v), vdupq_n_s32(n));
 #else
     for (int i = 0; i < 4; i++) {
         v.lane[i] = crt_min_int32(crt_max_int32(v.lane[i], -v.lane[i]), n);

@@ -161,7 +161,9 @@ CRT_INLINE crt_float32x4 crt_add_products4(crt_float32x4 v, crt_float32x4 x,
 CRT_INLINE crt_float32x4 crt_at_least4(crt_float32x4 v, float x)
 {
 #if defined(CRT_MVE_REALS)
-    return vpselq_f32(vdupq_n_f32(x), v, vcmpltq_n_f32(v, x));
+    /* "greater" is false of NaN, "less" is not */
+    crt_float32x4 least = vdupq_n_f32(x);
+    return vpselq_f32(least, v, vcmpgtq_f32(least, v));
 #else
     for (int i = 0; i < 4; i++) {
         v.lane[i] = crt_max_float32(v.lane[i], x);

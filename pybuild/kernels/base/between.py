@@ -66,7 +66,11 @@ def _lanes(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
 SIZE4 = _lanes(
     "crt_size4",
     (_V, _N),
-    binary("min", binary("max", _V, _all(const(0)) - _V), _all(_N)),
+    binary(
+        "min",
+        binary("max", binary("max", _V, _all(const(0)) - _V), _all(const(0))),
+        _all(_N),
+    ),
 )
 BITS4 = _lanes("crt_bits4", (_V, _N), _V & _all(_N))
 # in each lane: v * n + (u - v) * part

@@ -8,8 +8,8 @@ from __future__ import annotations
 PROPAGATES = "a result is NaN if an element that it is made of is NaN"
 MOVES = "elements are handed on as they are"
 WHOLE = "has no floats"
-CHOSEN = "one of its operands is handed on; the other one may be NaN"
-COMPARES = "NaN is less than nothing, greater than nothing and equal to nothing"
+CHOSEN = "one of the operands is passed on; the other one may be NaN"
+COMPARES = "NaN is not less than, greater than or equal to any number"
 INSIDE = "as the operators of its body"
 BY_FUNCTION = "as FUNCTION_RULES says of its function"
 
@@ -73,10 +73,10 @@ RULES: dict[str, str] = {
     "square_root": WHOLE,
     "window": WHOLE,
     "moving_average": PROPAGATES,
-    "best_above": "no class, -1, where a score is NaN",
-    "hysteresis": "no class, -1, where a score is NaN",
+    "best_above": "no class, -1, if a score is NaN",
+    "hysteresis": "no class, -1, if a score is NaN",
     "refractory": WHOLE,
-    "call": "as the user's function does",
+    "call": "whatever your function does",
     "repeat": INSIDE,
 }
 
@@ -98,7 +98,7 @@ FUNCTION_RULES: dict[str, str] = {
     "less_or_equal": COMPARES,
     "not": WHOLE,
     "or": WHOLE,
-    "power": "NaN, but for x to the power of 0 and 1 to the power of x, which are 1",
+    "power": "NaN, except for x to the power of 0 and 1 to the power of x, which are 1",
     "requantize": WHOLE,
     "requantize_once": WHOLE,
     "shift_left": WHOLE,
