@@ -18,7 +18,7 @@ Schema = Mapping[str, Any]
 WORDS = frozenset((
     "$schema", "$defs", "$ref", "description", "deprecated", "type", "const", "enum",
     "pattern", "format", "minimum", "properties", "required", "additionalProperties",
-    "items", "prefixItems", "anyOf",
+    "items", "prefixItems", "minItems", "maxItems", "anyOf",
 ))  # fmt: skip
 MOST = 20  # problems of one document
 _SHOWN = 40  # characters of a value

@@ -31,6 +31,7 @@ SINGLE = {
     "crt_low_halves": "dsp",
     "crt_high_halves": "dsp",
     "crt_whole": "dsp",
+    "crt_size4": "mve",
 }
 # what operations take on a Cortex-M4 or, on vectors, on a Cortex-M55, where that is not
 # one instruction; of two that are gathered one needs an address of its own, beside two
@@ -45,7 +46,7 @@ INSTRUCTIONS = {
     "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 3,
     "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3,
     "crt_near8": 4, "crt_below8": 2, "crt_times_where8": 3, "crt_by_sign8": 2,
-    "crt_above8": 2, "crt_at_zero8": 2, "crt_away_all4": 3, "crt_curve4": 26,
+    "crt_size4": 2, "crt_above8": 2, "crt_at_zero8": 2, "crt_away_all4": 3, "crt_curve4": 26,
     "crt_twos4": 2, "crt_odd4": 2, "crt_scale_kept4": 1.5,
 }  # fmt: skip
 _CROWDED = 4  # instructions
