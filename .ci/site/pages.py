@@ -306,6 +306,7 @@ def _file(file: str) -> str:
 
 # what `import pybuild` gives is on the first page; modules have their own
 _MODULES = ("features", "rpc", "runtime", "graph_executor", "debug_executor", "relay",
+            "driver", "micro", "testing",
             "backend")  # fmt: skip
 _GROUPS = {
     "From a file to C": ("load", "build", "quantise", "build_image", "fit", "check",
@@ -313,7 +314,7 @@ _GROUPS = {
     "Graphs made by hand": ("GraphBuilder", "chain", "function", "functions"),
     "What these return": ("Model", "Quantised", "Library", "Image"),
     "Errors": ("BuildError", "LimitError", "BuildWarning"),
-    "Names of TVM": ("TVMError", "load_module", "cpu", "device", "ext_dev"),
+    "Names of TVM": ("TVMError", "load_module", "context", "cpu", "device", "ext_dev"),
 }  # fmt: skip
 # names of types in signatures, which stay names
 TYPES = {
