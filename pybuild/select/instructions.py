@@ -46,7 +46,8 @@ INSTRUCTIONS = {
     "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 3,
     "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3,
     "crt_near8": 4, "crt_below8": 2, "crt_times_where8": 3, "crt_by_sign8": 2,
-    "crt_size4": 2, "crt_above8": 2, "crt_at_zero8": 2, "crt_away_all4": 3, "crt_curve4": 26,
+    "crt_above8": 2, "crt_at_zero8": 2, "crt_away_all4": 3, "crt_curve4": 26,
+    "crt_size4": 2,
     "crt_twos4": 2, "crt_odd4": 2, "crt_scale_kept4": 1.5,
 }  # fmt: skip
 _CROWDED = 4  # instructions
