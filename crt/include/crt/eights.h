@@ -216,7 +216,7 @@ CRT_INLINE crt_int32x4 crt_curve4(const uint16_t *points, crt_int32x4 d,
     int32_t half = n < 9 ? 1 << 23 : 0, most = n < 9 ? 1 << 23 : 1 << 25;
     int32_t end = n < 9 ? n : n + 1;
 #if defined(__ARM_FEATURE_MVE)
-    crt_int32x4 size = vabsq_s32(d), cell = vshlq_r_s32(size, -n);
+    crt_int32x4 size = vqabsq_s32(d), cell = vshlq_r_s32(size, -n);
     uint32x4_t at = vreinterpretq_u32_s32(vminq_s32(cell, vdupq_n_s32(254)));
     uint32x4_t one = vldrhq_gather_shifted_offset_u32(points, at);
     uint32x4_t next = vldrhq_gather_shifted_offset_u32(points + 1, at);
