@@ -191,9 +191,9 @@ class _Joined:
         last, bias = scaled[0], ""
         added = None if "clamp" in last.attrs else self._reader(last.output, "add")
         channels = self.graph.tensor(last.output).shape[-1]
-        if added is not None and self._row(added[1], channels) is not None:
-            last, row = added[0], self._row(added[1], channels)
-            assert row is not None
+        row = self._row(added[1], channels) if added is not None else None
+        if added is not None and row is not None:
+            last = added[0]
             bias = self._constant(added[1], np.broadcast_to(row, (channels,)))
         layer, (_, scale, zero) = sums.layer, sums.quantise.outputs
         names = (layer.output, scale, factor, bias, zero, layer.inputs[1])
@@ -204,9 +204,7 @@ class _Joined:
 
     def _factor(self, name: str, sums: _Sums) -> str | None:
         """The constant of scale * constant, where `name` is that."""
-        node = self.makers.get(name)
-        while node is not None and node.op == "reshape":
-            node = self.makers.get(node.inputs[0])
+        node = self.makers.get(_before(name, self.makers))
         if node is None or node.op != "mul" or "clamp" in node.attrs:
             return None
         channels = self.graph.tensor(sums.layer.output).shape[-1]
