@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, RowAccess, whole
-from pybuild.kernels.base.real_vectors import MVE, real_vectors
 from pybuild.kernels.base.window import Window, convolution_window
 from pybuild.kernels.compact import conv as conv_small
 from pybuild.kernels.dsp import conv as conv_dsp
@@ -31,6 +29,11 @@ _BY_ROWS = (
     *(conv_dsp, conv_small, conv_mve, conv_wide, conv_wide_floats),
     *(conv_block, conv_float),
 )
+
+
+# times the instructions of the cheapest kernel, from which one that works in place is
+# for little memory alone
+_DEAR = 1.25
 
 
 def families(optimise: str) -> tuple[ModuleType, ...]:
@@ -58,10 +61,7 @@ def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
         # all inputs of a pixel are read before one is written
         if window.groups == 1 and not layer.is_bare:
-            over = offer(replace(layer, over=True), rows, tables, calls, target)
-            # floats on vectors are several times as fast
-            dear = y.dtype is DType.FLOAT32 and real_vectors(target) is MVE
-            found.append(replace(over, spare=dear))
+            found.append(offer(replace(layer, over=True), rows, tables, calls, target))
         for family in families(optimise):
             if family in _BY_ROWS:
                 found += family.candidates(node, graph, target, window, rows, calls)
@@ -71,7 +71,16 @@ def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
         rows, calls = (whole(y), whole(x)), (1, 1)
     for family in families(optimise):
         found += family.candidates(node, graph, target, window, rows, calls)
-    return found
+    return _sparing(found)
+
+
+def _sparing(offers: list[Candidate]) -> list[Candidate]:
+    """The candidates; what works in place far more slowly is marked as `spare`."""
+    most = _DEAR * min(one.cost for one in offers)
+    return [
+        replace(one, spare=one.spare or (bool(one.in_place) and one.cost > most))
+        for one in offers
+    ]
 
 
 def dense(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candidate]:
