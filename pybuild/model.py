@@ -15,7 +15,6 @@ from pybuild.emit.tables.assemble import make_tables
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
 from pybuild.ir.graph import Graph, signature, verify
-from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
 from pybuild.options.option import options_in, told
 from pybuild.options.recipe import Recipe
@@ -26,21 +25,16 @@ from pybuild.package.grid import as_html
 from pybuild.package.page import graph_page
 from pybuild.params.files import read_arrays
 from pybuild.passes import Seen
-from pybuild.passes.ends.planes import by_planes
 from pybuild.passes.layout import set_layout
 from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import AUTO, connected, obvious
-from pybuild.passes.sums import with_sums
 from pybuild.plan.plan import Plan
-from pybuild.plan.request import Planner, Planners
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.records import dataclass
 from pybuild.select.build_seconds import build_seconds
-from pybuild.select.choose import Options, is_better, narrowed, options_of
 from pybuild.select.constant_args import with_constant_args
-from pybuild.select.core_prices import PRICES
 from pybuild.select.devices import (
     Targets,
     offers,
@@ -48,7 +42,7 @@ from pybuild.select.devices import (
     table_of,
 )
 from pybuild.select.for_devices import for_devices, streams
-from pybuild.targets.target import Target
+from pybuild.ways import Ways
 
 
 @dataclass(frozen=True, repr=False)
@@ -298,14 +292,11 @@ class Model:
         table = table_of(asked.target)
         graph = for_devices(graph, asked, table)
         step()
-        rows = asked.plan == "rows" or bool(asked.push)
-        ways = _written(graph, asked)
-        offered = [_kernels(one, table, asked.optimise, rows) for one in ways]
-        step()
         lazy = tuple(graph.lazy if asked.lazy is None else _ends(graph, asked.lazy))
         asked = replace(asked, lazy=lazy)
-        planners = Planners(tuple(Planner(*one, len(table)) for one in offered))
-        planner, made = planners.plan(asked)
+        ways = Ways(graph, table, asked)
+        step()
+        planners, (planner, made) = ways.plan()
         step()
         own = _own(made, asked.optimise) if asked.alone else made
         tables = make_tables(own, prefix, len(table), asked.verify)
@@ -318,44 +309,6 @@ class Model:
             library = replace(library, tables=with_image(tables, library.image()))
         step()
         return library
-
-
-def _written(graph: Graph, asked: BuildOptions) -> list[Graph]:
-    """The graph, and for an image with channels first also the graph that reads it row
-    by row."""
-    planes = by_planes(graph) if asked.plan == "rows" and not asked.push else None
-    return [graph] if planes is None else [graph, planes]
-
-
-def _kernels(
-    graph: Graph, table: Sequence[Target], optimise: str, rows: bool
-) -> tuple[Graph, dict[str, list[Candidate]], Options]:
-    """The kernels that the plan may use for each layer, and all that there were.
-
-    rows  layers hand over rows: it depends on memory which kernels fit; else sums are
-          the ends of layers, where that is worth more, on a core that is known: on this
-          machine each layer has its own time
-    """
-    found = offers(graph, table, optimise)
-    targets = {node.output: table[node.device] for node in graph.nodes}
-    options = options_of(found, targets)
-    if rows:
-        return graph, found, options
-    known = all(target.name in PRICES for target in table)
-    ended = with_sums(graph) if known else graph
-    ends = tuple(node for node in ended.nodes if node.of)
-    if ends:
-        gone = {one.output for node in ends for one in node.of}
-        made = {layer: c for layer, c in found.items() if layer not in gone}
-        made |= offers(replace(graph, nodes=ends), table, optimise)
-        fewer = options_of(made, targets)
-        sums = [found[node.output][0] for node in ends]
-        calls = sum(c.images * c.bands for c in sums)
-        if optimise == "ram" or is_better(fewer, options, optimise, calls):
-            graph, found, options = ended, made, fewer
-    if optimise == "ram":  # it depends on memory here, too
-        return graph, found, options
-    return graph, narrowed(found, options, optimise), options
 
 
 def _ends(graph: Graph, names: Collection[str] | None) -> list[str]:

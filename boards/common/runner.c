@@ -92,11 +92,12 @@ static uint8_t *buffer_of(int i)
 #endif
 }
 
-/* Binds a lazy input to where it was read, or copies one to its device. */
+/* Binds an input without memory to where it was read, so that its conversion is
+ * a part of the run; or copies one to its device. */
 static int hand_over(uint32_t i, const struct crt_tensor *info,
                      const uint8_t *data)
 {
-    if ((info->flags & CRT_TENSOR_LAZY) != 0)
+    if ((info->flags & (CRT_TENSOR_LAZY | CRT_TENSOR_CONVERTED)) != 0)
         return crt_graph_bind_input(&model.graph, i, data, info->bytes);
     return crt_graph_set_input(&model.graph, i, data, info->bytes);
 }

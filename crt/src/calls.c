@@ -127,8 +127,23 @@ struct layout {
     uint32_t regions;
     uint32_t fresh;
     uint32_t arenas; /* each at a multiple of CRT_RPC_ALIGN */
+    uint32_t given;  /* inputs that are converted, until all of it is there */
     uint32_t bytes;
 };
+
+/* Bytes for the first inputs, of those that are converted. */
+static uint32_t given_bytes(const struct crt_model *m, uint32_t inputs)
+{
+    uint32_t bytes = 0;
+    uint32_t i;
+
+    for (i = 0; i < inputs; i++) {
+        if ((m->tensors[i].flags & CRT_TENSOR_CONVERTED) != 0u) {
+            bytes += crt_align_up(m->tensors[i].bytes, CRT_RPC_ALIGN);
+        }
+    }
+    return bytes;
+}
 
 static struct layout layout_of(const struct crt_model *m)
 {
@@ -152,6 +167,8 @@ static struct layout layout_of(const struct crt_model *m)
     for (i = 0; i < m->region_count; i++) {
         l.bytes += crt_align_up(m->region_bytes[i], CRT_RPC_ALIGN);
     }
+    l.given = l.bytes;
+    l.bytes += given_bytes(m, m->input_count);
     return l;
 }
 
@@ -194,16 +211,24 @@ static int32_t create(struct crt_rpc *r)
 static int32_t set(struct crt_graph *g, const uint32_t *words,
                    const uint8_t *data, uint32_t bytes)
 {
+    const struct crt_model *m = g->model;
     const uint32_t input = words[1];
     uint8_t *to;
 
-    if (input >= g->model->input_count) {
+    if (input >= m->input_count) {
         return CRT_ERR_INDEX;
     }
-    if (!crt_holds(g->model->tensors[input].bytes, words[2], bytes)) {
+    if (!crt_holds(m->tensors[input].bytes, words[2], bytes)) {
         return CRT_ERR_SIZE;
     }
     (void)crt_graph_bind_input(g, input, NULL, 0); /* home */
+    if ((m->tensors[input].flags & CRT_TENSOR_CONVERTED) != 0u) {
+        to = (uint8_t *)(void *)g + layout_of(m).given + given_bytes(m, input);
+        crt_copy(to + words[2], data, bytes);
+        bytes = m->tensors[input].bytes;
+        return words[3] == 0u ? CRT_OK
+                              : crt_graph_set_input(g, input, to, bytes);
+    }
     to = (uint8_t *)crt_graph_input(g, input);
     if (to == NULL) {
         return CRT_ERR_LAZY;
@@ -224,7 +249,9 @@ static const uint8_t *look(const struct crt_graph *g, uint32_t tensor,
     *error = CRT_ERR_INDEX;
     if (tensor < crt_first_parameter(g->model)) {
         *error = CRT_ERR_UNBOUND;
-        there = *crt_slot(g, tensor);
+        if (crt_is_home(g, tensor, CRT_TENSOR_CONVERTED) == 0) {
+            there = *crt_slot(g, tensor);
+        }
     }
     return (const uint8_t *)there;
 }

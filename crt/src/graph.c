@@ -3,7 +3,7 @@
  * tables are trusted, what the caller passes is not. */
 #include "crt/slots.h"
 
-const uint32_t crt_abi_8 = CRT_ABI;
+const uint32_t crt_abi_9 = CRT_ABI;
 
 /* Whether there is such an input, or output. */
 static int check(const struct crt_graph *g, uint32_t index, int is_output)
@@ -68,8 +68,10 @@ static int bind(struct crt_graph *g, uint32_t t, void *data, uint32_t bytes)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static int check_regions(const struct crt_model *model,
-                         const struct crt_region *regions, uint32_t count)
+/* Takes over the caller's memory, all of which must be as the model needs it.
+ */
+static int take_regions(const struct crt_model *model, void **base,
+                        const struct crt_region *regions, uint32_t count)
 {
     uint32_t i;
 
@@ -86,6 +88,7 @@ static int check_regions(const struct crt_model *model,
         if (!crt_is_aligned(regions[i].ptr, model->region_align)) {
             return CRT_ERR_ALIGN;
         }
+        base[i] = regions[i].ptr;
     }
     return CRT_OK;
 }
@@ -94,7 +97,6 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
                    void **base, uint32_t *fresh,
                    const struct crt_region *regions, uint32_t count)
 {
-    void **slot = base;
     uint32_t homes;
     uint32_t end;
     uint32_t i;
@@ -110,7 +112,7 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
     if (model->abi != (uint32_t)CRT_ABI) {
         return CRT_ERR_ABI;
     }
-    error = check_regions(model, regions, count);
+    error = take_regions(model, base, regions, count);
     if (error != CRT_OK) {
         return error;
     }
@@ -123,18 +125,13 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
 #ifndef CRT_NO_HOOK
     g->hook = NULL;
 #endif
-    for (i = 0; i < count; i++) {
-        *slot = regions[i].ptr;
-        slot++;
-    }
     homes = crt_first_parameter(model);
     end = homes + 2u * model->parameter_count;
     if (model->accelerator != NULL) {
         end++; /* the device table */
     }
     for (i = 0; i < end; i++) {
-        *slot = i < homes ? crt_home(g, &model->tensors[i]) : NULL;
-        slot++;
+        *crt_slot(g, i) = i < homes ? crt_home(g, &model->tensors[i]) : NULL;
     }
     return crt_graph_reset(g);
 }
@@ -296,6 +293,9 @@ int crt_graph_setup(struct crt_graph *g)
 int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor, void *home,
              const void *data)
 {
+    if ((tensor->flags & CRT_TENSOR_CONVERTED) != 0u) {
+        return g->model->convert(g, tensor, data);
+    }
     if (crt_is_remote(g, tensor) != 0) {
         return g->model->accelerator->copy_in(g, tensor, data);
     }
@@ -364,7 +364,8 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index)
         return NULL;
     }
     tensor = input_of(g, index);
-    if (*crt_slot(g, index) == NULL || crt_is_remote(g, tensor)) {
+    if (*crt_slot(g, index) == NULL || crt_is_remote(g, tensor) ||
+        crt_is_home(g, index, CRT_TENSOR_CONVERTED) != 0) {
         return NULL;
     }
     if (crt_turn_begin(g) != CRT_OK) {

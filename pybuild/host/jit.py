@@ -28,6 +28,9 @@ _RUNTIME = (
     "crt_lz4_unpack",
     "crt_copy_weights",
     "crt_accelerator",
+    "crt_convert_input",
+    "crt_convert_advance",
+    "crt_convert_lockstep",
     "crt_lockstep",
     "crt_state_forget",
 )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.emit.tables.tables import CONSUMED, LAZY
+from pybuild.emit.tables.tables import CONSUMED, CONVERTED, LAZY
 from pybuild.host.abi import CrtError, check, errors, ffi
 from pybuild.host.binding import Binding
 from pybuild.host.compiled_model import Compiled
@@ -200,10 +200,10 @@ class Net(Named, Binding, Pushing, Keeping):
             return
         if index in self.lent:
             return np.copyto(self._bound[index], array)
-        if any(np.may_share_memory(array, m) for m in self.memory):  # C copies others
-            array = array.copy()
-        data = self._start(array)
-        check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))
+        inside = any(np.may_share_memory(array, m) for m in self.memory)
+        array = array.copy() if inside or not array.flags.aligned else array
+        given = self._start(array), array.nbytes
+        check(self._lib.crt_graph_set_input(self._graph, index, *given))
         self._bound.pop(index, None)
 
     def borrow_input(self, key: Key) -> Array:
@@ -215,8 +215,9 @@ class Net(Named, Binding, Pushing, Keeping):
             there = self._copied_out(index, self.inputs[index])
             return sent(there, lambda array: self.set_input(index, array))
         if not self._lib.crt_graph_input(self._graph, index):
-            kind = errors()[_UNBOUND]
-            raise kind(f"{kind.__name__}: {kind.__doc__}: '{self.inputs[index].name}'")
+            kind, what = errors()[_UNBOUND], f"'{self.inputs[index].name}'"
+            what += "; set_input converts it" * bool(self.flags(index) & CONVERTED)
+            raise kind(f"{kind.__name__}: {kind.__doc__}: {what}")
         return self._view(index, self.inputs[index])
 
     def borrow_output(self, key: Key) -> Array:
@@ -243,8 +244,8 @@ class Net(Named, Binding, Pushing, Keeping):
     @property
     def used_up(self) -> tuple[str, ...]:
         """Inputs whose own memory a run overwrites."""
-        slots = enumerate(self.inputs)
-        return tuple(t.name for slot, t in slots if self.flags(slot) & CONSUMED)
+        used = (n for n in range(len(self.inputs)) if self.flags(n) & CONSUMED)
+        return tuple(self.inputs[n].name for n in used)
 
     def written(self, step: int, output: int, tensor: str) -> Array:
         """Bytes of an output of a step that is held whole, where its kernel writes."""

@@ -12,6 +12,9 @@ from pybuild.plan.plan import Plan
 from pybuild.plan.schedule.stages import Stage
 from pybuild.records import dataclass, renamed
 
+# placement of an input of which only what it is converted to is held
+CONVERTED = "converted"
+
 
 @renamed(how="placement", of="shares_with")
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Held:
 
     placement    "whole"; "ring" of `rows` rows; "in place": over `shares_with`, row by
                  row if it has rows; "view": bytes of `shares_with`; "none": where the
-                 user binds it
+                 user binds it; "converted": to `shares_with`, when it is set
     bytes        of memory that is its own
     """
 
@@ -61,6 +64,8 @@ def held(plan: Plan) -> tuple[Held, ...]:
             row = Held(name, short, "in place", 0, ring.rows, ring.home)
         elif ring is not None:
             row = Held(name, short, "ring", ring.rows * ring.pitch, ring.rows)
+        elif name in plan.converted:
+            row = Held(name, short, CONVERTED, 0, shares_with=plan.converted[name])
         elif plan.places[name].region < 0:
             row = Held(name, short, "none", 0)
         elif owner != name:

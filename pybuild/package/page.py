@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pybuild.ir.graph import Graph, Tensor
 from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, grid
 from pybuild.package.image_report import ImageReport
+from pybuild.package.memory import CONVERTED
 from pybuild.package.report import (
     Boundary,
     Layer,
@@ -116,6 +117,8 @@ def _rows(report: Report, names: _Names) -> Iterator[str]:
             mine = ", ".join(map(names, stage.layers))
             yield f"stage  {number}: {stage.steps} steps in lock step: {mine}"
     for row in report.tensors:
+        if row.placement == CONVERTED:
+            yield f"set    {names(row.tensor)} keeps {names(row.shares_with)} alone"
         if row.rows:
             over = f" of {names(row.shares_with)}" if row.shares_with else ""
             yield f"{row.placement:6} {names(row.tensor)}: {row.rows} rows{over}"

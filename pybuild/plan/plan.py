@@ -7,6 +7,7 @@ from dataclasses import field
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
+from pybuild.passes.ends.when_set import conversions
 from pybuild.plan.buffers.compressed import Unpack
 from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import Key, Slot
@@ -85,6 +86,12 @@ class Plan:
     occupied: Occupied | None = field(default=None, repr=False, compare=False)
 
     @property
+    def converted(self) -> Mapping[str, str]:
+        """The inputs that are converted when they are set, and to which tensors: what
+        the first stages do."""
+        return conversions(self.graph)
+
+    @property
     def arena_bytes(self) -> int:
         """The bytes of the CPU's arena, in all its regions."""
         return sum(region.bytes for region in self.regions if not region.device)
@@ -118,5 +125,5 @@ def spent_inputs(graph: Graph, word: str, rows: bool = True) -> tuple[str, ...]:
     for node in graph.nodes:
         for name in node.inputs:
             readers.get(name, []).append(node.op)
-    kept = (*graph.outputs, graph.sampled)
+    kept = (*graph.outputs, graph.sampled, *conversions(graph))
     return tuple(n for n in readers if readers[n] == ["quantize"] and n not in kept)

@@ -11,6 +11,7 @@ from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.options.table import BuildOptions
+from pybuild.passes.ends.when_set import conversions
 from pybuild.plan.choice import FAIR, MOST_COST_RAM
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan, spent_inputs
@@ -49,14 +50,20 @@ class Planner:
         by_rows = asked.plan == "rows"
         rows, ram = by_rows or bool(asked.push), asked.optimise == "ram"
         weighed = Weighed(self.prices, asked.optimise) if rows or ram else None
+        lazy = (*(asked.lazy or ()), *conversions(self.graph))
         unpushed = replace(asked, push=(), ram_limit=None)
         return make_plan(
             self.graph, lambda node, _: self.kernels[node.output],
-            asked.input == "keep", asked.ram_limit, tuple(asked.lazy or ()),
+            asked.input == "keep", asked.ram_limit, lazy,
             asked.compress, by_rows, regions_of(asked.regions, self.devices),
             asked.push, weighed, spent_inputs(self.graph, asked.input, rows),
             asked.optimise, self.known, partial(self.plan, unpushed),
         )  # fmt: skip
+
+
+# of the bytes of a plan whose inputs have memory, what one whose inputs are converted
+# when they are set may need at most: callers cannot fill those in place
+_CONVERTED = 0.95
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,8 @@ class Planners:
         """
         made, errors = list[tuple[Planner, Plan, int]](), list[BuildError]()
         for one in self.ways:
+            if not _converts(one.graph, asked):
+                continue
             try:
                 plan = one.plan(asked)
             except BuildError as error:
@@ -87,8 +96,25 @@ class Planners:
             return next((one, plan) for one, plan, cost in made if cost == fastest)
         fair = FAIR if asked.optimise != "ram" else MOST_COST_RAM
         able = [each for each in made if each[2] <= fair * fastest]
-        planner, plan, _ = min(able, key=lambda each: each[1].arena_bytes)
+        planner, plan, _ = min(able, key=lambda each: _weight(each[1]))
         return planner, plan
+
+
+def _weight(plan: Plan) -> float:
+    return plan.arena_bytes * (1.0 if plan.converted else _CONVERTED)
+
+
+def _converts(graph: Graph, asked: BuildOptions) -> bool:
+    """True if the inputs that the graph converts when they are set may be converted
+    then, or there are none."""
+    names = conversions(graph)
+    if not names:
+        return True
+    if asked.api == "tvm":  # whose callers fill inputs where they are
+        return False
+    by_rows = asked.plan == "rows" and not asked.push and not asked.regions
+    free = asked.input != "keep" and asked.compress != "lz4-layer"
+    return by_rows and free and not names.keys() & {*(asked.lazy or ())}
 
 
 def regions_of(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:

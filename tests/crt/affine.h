@@ -72,7 +72,8 @@ static const struct crt_model affine_model = {CRT_ABI,
                                               16,
                                               1,
                                               1,
-                                              affine_rows};
+                                              affine_rows,
+                                              NULL};
 
 enum { AFFINE_BASE = CRT_BASE_COUNT(1, 1, 1, 2, 1) };
 

@@ -232,6 +232,7 @@ static const struct crt_model model = {CRT_ABI,
                                        16,
                                        3,
                                        4,
-                                       met};
+                                       met,
+                                       NULL};
 
 #endif

@@ -117,6 +117,6 @@ static const struct crt_model model = {
     CRT_ABI, "two", stages, steps, tensors, NULL, region_bytes,
     NULL,    NULL,  NULL,   NULL,  NULL,    NULL, 0,
     2,       4,     2,      3,     0,       6,    16,
-    2,       1,     met};
+    2,       1,     met,    NULL};
 
 #endif

@@ -288,6 +288,47 @@ static void test_bind(void)
     EXPECT(call(CRT_RPC_GET, one, 0, 0, 4) == CRT_ERR_UNBOUND);
 }
 
+static int doubled(struct crt_graph *g, const struct crt_tensor *input,
+                   const void *data)
+{
+    int8_t *home = (int8_t *)g->base[0] + input->at;
+    int i;
+
+    for (i = 0; i < 4; i++)
+        home[i] = (int8_t)(2 * ((const int8_t *)data)[i]);
+    return CRT_OK;
+}
+
+/* Pieces of an input that is converted wait until all of it is there. */
+static void test_converted(void)
+{
+    static const int8_t x[4] = {1, 2, 3, 4};
+    struct crt_model converts = affine_model;
+    struct crt_tensor tensors_[4];
+    uint32_t one;
+    uint32_t p;
+
+    memcpy(tensors_, affine_tensors, sizeof tensors_);
+    converts.tensors = tensors_;
+    converts.convert = doubled;
+    tensors_[0].flags = CRT_TENSOR_CONVERTED | CRT_TENSOR_CONSUMED;
+    start(&converts);
+    p = image(2);
+    one = (uint32_t)call(CRT_RPC_CREATE, 0, 0, 0, 0);
+    EXPECT(call(CRT_RPC_OPEN, p, IMAGE_BYTES, 0, 0) == CRT_OK);
+    EXPECT(call(CRT_RPC_LOAD, one, p, 0, 0) == CRT_OK);
+    EXPECT(set(one, 0, 0, 0, x, 1) == CRT_OK);
+    EXPECT(call(CRT_RPC_RUN, one, 1, 0, 0) == CRT_ERR_INPUT_MISSING);
+    EXPECT(set(one, 0, 1, 1, x + 1, 3) == CRT_OK);
+    EXPECT(set(one, 0, 2, 1, x, 3) == CRT_ERR_SIZE);
+    EXPECT(call(CRT_RPC_GET, one, 0, 0, 4) == CRT_ERR_UNBOUND);
+    EXPECT(call(CRT_RPC_RUN, one, 1, 0, 0) == CRT_OK);
+    EXPECT(call(CRT_RPC_GET, one, 1, 0, 4) == CRT_OK);
+    EXPECT((int8_t)answered[1] == 2 * (2 * -1) + 2 * 1);
+    EXPECT((int8_t)answered[3] == 2 * (4 * 5) + 2 * 2);
+    EXPECT(call(CRT_RPC_RUN, one, 1, 0, 0) == CRT_ERR_INPUT_CONSUMED);
+}
+
 static void test_create(void)
 {
     struct crt_model old = model;
@@ -341,6 +382,7 @@ int main(void)
 #endif
     test_weights();
     test_bind();
+    test_converted();
     test_create();
     test_places_behind_the_end();
     return failures != 0;

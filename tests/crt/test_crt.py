@@ -48,6 +48,7 @@ PROGRAMS = (
     "test_lockstep.c",
     "test_push.c",
     "test_state.c",
+    "test_convert.c",
     "test_verify.c",
     "test_finite.c",
     "test_overlap.c",

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 8
+#define CRT_ABI 9
 
 /* A kernel computes one band of output rows.
  *
@@ -131,12 +131,19 @@ struct crt_tensor {
 #define CRT_TENSOR_LAZY 2u
 /* This input is lazy, and handed over in rows (crt/push.h), not bound. */
 #define CRT_TENSOR_PUSHED 4u
+/* The home of this input is not for its elements: it is for what they are
+ * converted to when they are set (crt/convert.h). */
+#define CRT_TENSOR_CONVERTED 8u
 
 struct crt_graph; /* crt/graph.h */
 
 /* Advances a stage in lock step to its end. */
 typedef int crt_advance(struct crt_graph *g, void **pointers,
                         const struct crt_stage *stage);
+
+/* Converts an input to its home: crt_convert_input. */
+typedef int crt_convert(struct crt_graph *g, const struct crt_tensor *input,
+                        const void *data);
 
 /* Puts back what an instance keeps from run to run to where it began. */
 typedef void crt_forget(const struct crt_graph *g);
@@ -193,6 +200,7 @@ struct crt_model {
     uint8_t region_count;
     uint8_t device_count;        /* the CPU included */
     const struct crt_rows *rows; /* those of all operands, each once */
+    crt_convert *convert; /* NULL: no input is converted when it is set */
 };
 
 /* Pointers that struct crt_graph.base needs: regions, inputs, outputs,

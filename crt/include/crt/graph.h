@@ -19,7 +19,7 @@ extern "C" {
  *         pointer is returned. Pointers that are neither are trusted. */
 
 /* Objects made for this ABI refer to this symbol: another ABI does not link. */
-extern const uint32_t crt_abi_8;
+extern const uint32_t crt_abi_9;
 
 #ifndef CRT_NO_HOOK
 /* The CPU calls this after each kernel, with the rows that the kernel wrote.
@@ -140,11 +140,12 @@ const struct crt_tensor *crt_graph_missing(const struct crt_graph *g);
  * kept. State that is kept from run to run returns to its first value. */
 int crt_graph_reset(struct crt_graph *g);
 
-/* Copies an input into the model, to its home; ends a binding.
+/* Copies an input into the model, to its home; ends a binding. One with
+ * CRT_TENSOR_CONVERTED is converted to where the model wants it.
  *
  * Units   bytes: exactly crt_tensor.bytes; data: all or nothing in the home
  * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_LAZY,
- *         CRT_ERR_BUSY, CRT_ERR_DEVICE */
+ *         CRT_ERR_BUSY, CRT_ERR_DEVICE; converted: CRT_ERR_ALIGN, OVERLAP */
 int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
                         uint32_t bytes);
 
@@ -171,8 +172,9 @@ int crt_graph_bind_input_array(struct crt_graph *g, uint32_t index,
  * For a bound input, the bound memory.
  *
  * Owner   g; write only until the next run
- * Errors  NULL for a wrong index, a lazy input that is not bound, an input on a
- *         device, or memory that another instance is running in */
+ * Errors  NULL for a wrong index, a lazy or converted input that is not bound,
+ *         an input on a device, or memory that another instance is running in
+ */
 void *crt_graph_input(struct crt_graph *g, uint32_t index);
 
 /* Lets runs write an output to the caller's memory. NULL: back home. For an

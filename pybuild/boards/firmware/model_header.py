@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from pybuild.emit.c.regions import size_macro
-from pybuild.emit.tables.tables import LAZY, Tables, TensorRow
+from pybuild.emit.tables.tables import CONVERTED, LAZY, Tables, TensorRow
 
 if TYPE_CHECKING:
     from pybuild.host.build_facts import Library
@@ -102,7 +102,7 @@ def _buffers(tables: Tables) -> Iterator[str]:
 
 
 def _apart(row: TensorRow) -> bool:
-    return bool(row.flags & LAZY or row.device) and not row.rows
+    return bool(row.flags & (LAZY | CONVERTED) or row.device) and not row.rows
 
 
 def _rows_pushed(tables: Tables) -> Iterator[str]:

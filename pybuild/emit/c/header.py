@@ -11,7 +11,7 @@ from pybuild.emit.c.stateless import declarations
 from pybuild.emit.c.sums import verify_declarations
 from pybuild.emit.kernels.c import block_comment, expression
 from pybuild.emit.llvm.model import ABI
-from pybuild.emit.tables.tables import CONSUMED, LAZY, Tables, TensorRow
+from pybuild.emit.tables.tables import CONSUMED, CONVERTED, LAZY, Tables, TensorRow
 from pybuild.ir.loop import const
 
 
@@ -167,6 +167,8 @@ int {name}_release_params(struct {name} *m);
 
 def _input(row: TensorRow, name: str) -> list[str]:
     kind, symbol = row.tensor.dtype.c, row.symbol
+    if row.flags & CONVERTED:
+        return _converted(row, name)
     what = f"Input '{row.tensor.name}': the memory to fill before a run."
     if row.flags & CONSUMED:
         what = what[:-1] + ", which uses it up: other things lie there while it runs."
@@ -184,6 +186,24 @@ def _input(row: TensorRow, name: str) -> list[str]:
         " * again (NULL: back to its own memory). Not in the arena. */",
         f"int {name}_set_{symbol}(struct {name} *m, const {kind} *data);",
         f"int {name}_bind_{symbol}(struct {name} *m, const {kind} *data);",
+        "",
+    ]
+
+
+def _converted(row: TensorRow, name: str) -> list[str]:
+    kind, symbol = row.tensor.dtype.c, row.symbol
+    what = (
+        f"Input '{row.tensor.name}': converted from data, which is free again, to the "
+        "integers that a run uses up; or read where it is by each run, until bound "
+        "again (NULL: to be set). Aligned as above, not in the arena."
+    )
+    bound = f"... the memory that it is bound to; NULL: it is not. {name}_set_{symbol} "
+    return [
+        *block_comment(what),
+        f"int {name}_set_{symbol}(struct {name} *m, const {kind} *data);",
+        f"int {name}_bind_{symbol}(struct {name} *m, const {kind} *data);",
+        *block_comment(bound + "keeps the integers alone."),
+        f"{kind} *{name}_{symbol}(struct {name} *m);",
         "",
     ]
 

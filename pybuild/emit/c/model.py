@@ -32,6 +32,7 @@ from pybuild.emit.tables.comments import kernel_fields, memory_lines
 from pybuild.emit.tables.sums import name_symbols
 from pybuild.emit.tables.tables import (
     CONSUMED,
+    CONVERTED,
     LAZY,
     PUSHED,
     UNPACK_HEADERS,
@@ -60,6 +61,7 @@ def model_file(tables: Tables, banner: str) -> str:
     """NAME.c: kernels, step tables, and the functions of the header."""
     name = tables.name
     parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"']
+    parts += ['#include "crt/convert.h"'] if tables.converts else []
     parts += ['#include "crt/lockstep.h"'] if tables.links else []
     parts += _vectors(tables.kernels)
     if tables.unpack:
@@ -169,9 +171,10 @@ def _model(tables: Tables) -> list[str]:
         lines += table(f"uint8_t {devices}[]", numbers)
     lines += state_tables(tables)
     state = f"&{name}_keeps" if tables.kept else "NULL"
-    advance, links = "NULL", "NULL"
+    advance, links = tables.advance or "NULL", "NULL"
     if tables.links:
-        advance, links = "crt_lockstep", f"{name}_links"
+        links = f"{name}_links"
+    convert = "crt_convert_input" if tables.converts else "NULL"
     counts = (
         tables.counters, len(tables.stages), len(tables.steps), len(tables.inputs),
         len(tables.outputs), len(tables.parameters), tables.pointer_count,
@@ -181,12 +184,12 @@ def _model(tables: Tables) -> list[str]:
         *lines,
         "/* The last line: where bands are counted; how many stages, steps, inputs,",
         " * outputs, parameters; pointers of the largest step; alignment; how many",
-        " * regions, devices; rows */",
+        " * regions, devices; rows; what converts inputs when they are set */",
         f"const struct crt_model {name}_model = {{",
         f"    CRT_ABI, {label}, {stages}, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
         f"    {devices}, {unpack}, {accelerator}, {advance}, {links}, {state},",
-        f"    {', '.join(map(str, counts))}, {name}_rows",
+        f"    {', '.join(map(str, counts))}, {name}_rows, {convert}",
         "};",
         "",
     ]
@@ -215,7 +218,8 @@ def _tensor(row: TensorRow, index: int, tables: Tables) -> list[str]:
         text = f"CRT_NAME({text})"  # of parameters, files of weights name them
     scale, zero = quantisation(row)
     kind = f"CRT_{tensor.dtype.name}"
-    names = {CONSUMED: "CONSUMED", LAZY: "LAZY", PUSHED: "PUSHED"}
+    names = {CONSUMED: "CONSUMED", LAZY: "LAZY", PUSHED: "PUSHED",
+             CONVERTED: "CONVERTED"}  # fmt: skip
     there = (f"CRT_TENSOR_{name}" for bit, name in names.items() if row.flags & bit)
     flags = " | ".join(there) or "0"
     number = expression(const(scale, DType.FLOAT32))

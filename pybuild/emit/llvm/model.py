@@ -16,7 +16,7 @@ from pybuild.emit.tables.tables import DTYPES, Constant, Kernels, Tables, Tensor
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.external import External
 
-ABI = 8
+ABI = 9
 _OPERAND, _ROWS = "{ i32, i16, i16 }", "{ ptr, i32, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
 _STAGE = "{ i16, i8, i8, i16 }"
@@ -24,9 +24,8 @@ _LINK_FIELDS = ("i8", "i8", "i16", "i16", "i16", "i8", "i8")
 _LINK = "{ " + ", ".join(_LINK_FIELDS) + " }"
 _KEPT, _STATE = "{ ptr, i32, i32, i32 }", "{ ptr, ptr, i32, i32, i32 }"
 _TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
-_MODEL = (
-    f"{{ i32, {', '.join(['ptr'] * 12)}, i32, {', '.join(['i16'] * 7)}, i8, i8, ptr }}"
-)
+_COUNTS = ", ".join(["i16"] * 7)
+_MODEL = f"{{ i32, {', '.join(['ptr'] * 12)}, i32, {_COUNTS}, i8, i8, ptr, ptr }}"
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -61,8 +60,10 @@ def modules(
     head += [f'target datalayout = "{layout}"'] if layout else []
     for unpack in sorted({m.unpack for m in models} - {""}):
         head.append(f"declare i32 @{unpack}(ptr, i32, ptr, i32)")
-    if any(m.links for m in models):
-        head.append("declare i32 @crt_lockstep(ptr, ptr, ptr)")
+    for advance in sorted({m.advance for m in models} - {""}):
+        head.append(f"declare i32 @{advance}(ptr, ptr, ptr)")
+    if any(m.converts for m in models):
+        head.append("declare i32 @crt_convert_input(ptr, ptr, ptr)")
     if any(m.kept for m in models):
         head.append("declare void @crt_state_forget(ptr)")
     if any(m.device_count > 1 for m in models):
@@ -210,7 +211,7 @@ def _model(tables: Tables) -> list[str]:
     parts += [f"@{name}_{part}" for part in ("steps", "tensors")]
     unpack = _symbol(tables.unpack)
     parts += [layouts, f"@{name}_regions", devices, unpack, accelerator]
-    parts += ["@crt_lockstep", f"@{name}_links"] if tables.links else ["null"] * 2
+    parts += [_symbol(tables.advance), f"@{name}_links" if tables.links else "null"]
     if tables.kept:
         lines += _state(tables)
     parts += [f"@{name}_keeps"] if tables.kept else ["null"]
@@ -224,6 +225,7 @@ def _model(tables: Tables) -> list[str]:
     fields += [("i16", count) for count in counts]
     fields += [("i8", len(tables.regions)), ("i8", tables.device_count)]
     fields.append(("ptr", f"@{name}_rows"))
+    fields.append(("ptr", "@crt_convert_input" if tables.converts else "null"))
     return [*lines, f"@{name}_model = constant {_MODEL} {_struct(fields)}, align 8"]
 
 

@@ -23,6 +23,7 @@ from pybuild.emit.tables.runs import OperandRuns, Runs
 from pybuild.emit.tables.stage_drawing import drawn
 from pybuild.emit.tables.tables import (
     CONSUMED,
+    CONVERTED,
     LAZY,
     PUSHED,
     SINGLE_ROW,
@@ -152,9 +153,11 @@ class _Maker:
         """The links of all stages, each ended by one of zeros, and the stages."""
         end = Link(0, 0, 0, 0, 0, 0)
         links, rows = [end], []
-        for stage in self.plan.stages:
+        for number, stage in enumerate(self.plan.stages):
             at, comment = 0, ""
-            if stage.links:
+            if number < len(self.plan.converted):
+                at = 1  # of no link: crt_convert_advance does it
+            elif stage.links:
                 comment = "\n".join(drawn(self.plan, stage))
                 at = len(links)
                 mine = self.plan.steps[stage.first : stage.end]
@@ -169,7 +172,11 @@ class _Maker:
         tensor = self.plan.graph.tensor(name)
         region = max(self.plan.places[name].region, 0)
         flags = CONSUMED if is_input and name in self.plan.consumed else 0
-        if name in self.plan.lazy:
+        at = self.plan.places[name].home
+        result = self.plan.converted.get(name) if is_input else None
+        if result is not None:
+            flags, at = CONSUMED | CONVERTED, self.plan.places[result].home
+        elif name in self.plan.lazy:
             flags = LAZY
         rows = 0
         if is_input and name in self.plan.pushed:
@@ -179,7 +186,7 @@ class _Maker:
         return TensorRow(
             tensor=tensor,
             symbol=self._io_symbol(name, is_input),
-            at=self.plan.places[name].home,
+            at=at,
             align=tensor.dtype.bytes,
             flags=flags,
             region=region,

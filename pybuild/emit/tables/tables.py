@@ -24,12 +24,12 @@ DTYPES = {
     DType.UINT32: 9, DType.UINT64: 10, DType.FLOAT64: 11, DType.FLOAT16: 12,
     DType.BFLOAT16: 13,
 }  # fmt: skip
-CONSUMED, LAZY, PUSHED = 1, 2, 4  # CRT_TENSOR_...
+CONSUMED, LAZY, PUSHED, CONVERTED = 1, 2, 4, 8  # CRT_TENSOR_...
 # what unpacks constants, and the header and source of crt that have it
 UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
 OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, LINK_BYTES = 8, 24, 6, 10
-TENSOR_BYTES, MODEL_BYTES, STATE_BYTES, KEPT_BYTES = 32, 76, 20, 16
+TENSOR_BYTES, MODEL_BYTES, STATE_BYTES, KEPT_BYTES = 32, 80, 20, 16
 # of the checksum that saved state begins with
 SUM_BYTES = 4
 
@@ -248,6 +248,18 @@ class Tables:
     def pushes(self) -> bool:
         """True if inputs come in rows."""
         return any(row.rows for row in self.inputs)
+
+    @property
+    def converts(self) -> bool:
+        """True if an input is converted when it is set."""
+        return any(row.flags & CONVERTED for row in self.inputs)
+
+    @property
+    def advance(self) -> str:
+        """What advances stages that are not plain steps: its symbol in crt."""
+        if self.converts:
+            return "crt_convert_lockstep" if self.links else "crt_convert_advance"
+        return "crt_lockstep" if self.links else ""
 
     @property
     def sampled(self) -> bool:

@@ -115,6 +115,8 @@ _SIMULATED = {"simulated": _FLAG}
 _WEIGHTS = (1, 2)
 
 IGNORE_NAN = "ignore_nan"
+# of a quantize that reads an input: it is done when the input is set, before a run
+WHEN_SET = "when_set"
 # what passes add to any node: a rounding rule; the channels left of the output; that no
 # number is NaN
 _OF_PASSES = {"rounding": _ROUNDING, "channels": _INTS, IGNORE_NAN: _FLAG}
@@ -156,7 +158,7 @@ SIGNATURES: dict[str, Signature] = {
     "reshape": Signature(1, 1),
     "transpose": Signature(1, 1, {"perm": _INTS}),
     "slice": Signature(1, 1, {"begin": _INTS, "end": _INTS, "strides": _INTS}),
-    "quantize": Signature(1, 1, {}, {**_SIMULATED, "fixed": _FLAG}),
+    "quantize": Signature(1, 1, {}, {**_SIMULATED, "fixed": _FLAG, WHEN_SET: _FLAG}),
     "dequantize": Signature(1, 1, {}, _SIMULATED),
     "copy": Signature(1, 1),
     "assign": Signature(1, 1),
@@ -254,7 +256,9 @@ def misfits(node: Node) -> list[str]:
     for name in sorted(node.attrs):
         kind, value = known.get(name), node.attrs[name]
         if kind is None:
-            allowed = ", ".join(sorted(known.keys() - {"channels", IGNORE_NAN}))
+            allowed = ", ".join(
+                sorted(known.keys() - {"channels", IGNORE_NAN, WHEN_SET})
+            )
             found.append(f"has an attribute '{name}'; known are {allowed}")
         elif not kind.fits(value):
             found.append(f"'{name}' is {value!r}, it must be {kind.text}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.passes.edit import Edit
+from pybuild.passes.ends.when_set import conversions
 from pybuild.passes.layout import to_last
 
 # planes that a row of pixels is made of, at most: each is an operand of a kernel
@@ -22,7 +23,8 @@ def by_planes(graph: Graph) -> Graph | None:
     """
     if graph.is_placed or graph.storage or graph.windows:
         return None
-    found = {name: turned for name in graph.inputs if (turned := _turned(graph, name))}
+    names = (*graph.inputs, *conversions(graph).values())
+    found = {name: turned for name in names if (turned := _turned(graph, name))}
     if not found:
         return None
     gone = {node.output: name for name, nodes in found.items() for node in nodes}
@@ -39,6 +41,8 @@ def by_planes(graph: Graph) -> Graph | None:
 def _turned(graph: Graph, name: str) -> tuple[Node, ...]:
     """The transpose that reads an input, with what quantises it before; (): none."""
     shape, users = graph.tensor(name).shape, graph.consumers()
+    if name in conversions(graph):
+        return ()
     if len(shape) != 4 or shape[0] != 1 or not 1 < shape[1] <= MOST_PLANES:
         return ()
     if name in graph.outputs or name in graph.state or name == graph.sampled:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import islice
 
 from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.signatures import WHEN_SET
 from pybuild.ops.shape import ASSIGN
 
 # up to so many nodes as many orders are drawn as are wanted, of more nodes fewer;
@@ -22,8 +23,14 @@ _FEW, _DEEP = 12, 0.75
 def order_nodes(graph: Graph) -> tuple[Node, ...]:
     """The given order, or the greedy one if its peak is lower.
 
-    An assignment comes when all have read what was there before.
+    Inputs are converted before all else; an assignment comes when all have read what
+    was there before.
     """
+    first = tuple(node for node in graph.nodes if node.attrs.get(WHEN_SET))
+    if first:
+        rest = tuple(node for node in graph.nodes if node not in first)
+        inputs = (*graph.inputs, *(node.output for node in first))
+        return (*first, *order_nodes(replace(graph, nodes=rest, inputs=inputs)))
     last = tuple(node for node in graph.nodes if node.op == ASSIGN)
     if last:
         rest = tuple(node for node in graph.nodes if node.op != ASSIGN)

@@ -18,6 +18,7 @@ import numpy as np
 
 from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
+from pybuild.ops.base.signatures import WHEN_SET
 from pybuild.ops.shape import ASSIGN
 from pybuild.plan.buffers.offsets import round_up
 from pybuild.plan.buffers.sharing import Block, Views
@@ -369,6 +370,8 @@ def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:
 def _joinable(node: Node, options: Sequence[Candidate]) -> list[Candidate]:
     """The candidates that can advance with others: by as many bands as there are."""
     if node.device or node.op == ASSIGN:  # which is after all others, in one piece
+        return []
+    if node.attrs.get(WHEN_SET):  # which is before all others
         return []
     able = [c for c in options if can_join(c)]
     bands = max((c.bands for c in able), default=0)

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
+from pybuild.ops.base.signatures import WHEN_SET
 from pybuild.plan.buffers.sharing import Block, Storage, Views, groups, staged
 from pybuild.plan.schedule.lock_step import PUSH, Link, Lockstep, Ring, Work, join
 from pybuild.plan.schedule.order import orders
@@ -127,7 +128,7 @@ class Search:
                 elif name in makers:  # moves no bytes
                     yield from before(makers[name].inputs)
 
-        feeds = [i for i, (node, _) in enumerate(self.nodes) if node.op == PUSH]
+        feeds = [i for i, (node, _) in enumerate(self.nodes) if _is_before_all(node)]
         return [
             frozenset(range(i) if i in feeds else (*feeds, *before(node.inputs)))
             for i, (node, _) in enumerate(self.nodes)
@@ -140,6 +141,11 @@ class Search:
         """
         fastest = self.cuts.best(self.most)[0]
         return arranged(self, self.cuts.least(fastest * most_cost, self.most)[1])
+
+
+def _is_before_all(node: Node) -> bool:
+    """True if it brings an input: rows of it, or what it is converted to."""
+    return node.op == PUSH or bool(node.attrs.get(WHEN_SET))
 
 
 def arranged(search: Search, found: Sequence[Cut]) -> Arrangement:

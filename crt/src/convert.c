@@ -1,0 +1,88 @@
+/* convert.c: inputs that are converted when they are set.
+ * Knows no type: what converts is a stage of the model's. */
+#include "crt/convert.h"
+
+#include "crt/lockstep.h"
+#include "crt/slots.h"
+
+/* The input that a stage converts; input_count: it converts none. */
+static uint32_t input_of(const struct crt_model *model, uint32_t stage)
+{
+    uint32_t left = stage;
+    uint32_t i;
+
+    for (i = 0; i < model->input_count; i++) {
+        if ((model->tensors[i].flags & CRT_TENSOR_CONVERTED) != 0u) {
+            if (left == 0u) {
+                return i;
+            }
+            left--;
+        }
+    }
+    return i;
+}
+
+static int convert(struct crt_graph *g, void **pointers,
+                   const struct crt_step *step)
+{
+    uint32_t image;
+    uint32_t band;
+
+    for (image = 0; image < step->images; image++) {
+        for (band = 0; band < step->bands; band++) {
+            if (crt_run_band(g, step, pointers, image, band) != CRT_OK) {
+                g->failed_step = (int16_t)(step - g->model->steps);
+                return CRT_ERR_STOPPED;
+            }
+        }
+    }
+    return CRT_OK;
+}
+
+int crt_convert_input(struct crt_graph *g, const struct crt_tensor *input,
+                      const void *data)
+{
+    const struct crt_model *model = g->model;
+    const uint32_t number = (uint32_t)(input - model->tensors);
+    void **slot = crt_slot(g, number);
+    void *pointers[CRT_CONVERT_POINTERS];
+    uint32_t stage = 0;
+    int error;
+
+    if (!crt_is_aligned(data, input->align)) {
+        return CRT_ERR_ALIGN;
+    }
+    if (crt_check_place(g, number, data, input->bytes) != CRT_OK) {
+        return CRT_ERR_OVERLAP;
+    }
+    while (input_of(model, stage) != number) {
+        stage++;
+    }
+    *slot = crt_unconst(data);
+    error = convert(g, pointers, &model->steps[model->stages[stage].first]);
+    *slot = crt_home(g, input);
+    return error;
+}
+
+int crt_convert_advance(struct crt_graph *g, void **pointers,
+                        const struct crt_stage *stage)
+{
+    const uint32_t number = (uint32_t)(stage - g->model->stages);
+    const uint32_t input = input_of(g->model, number);
+
+    if (crt_is_home(g, input, CRT_TENSOR_CONVERTED) != 0) {
+        return CRT_OK; /* since it was set */
+    }
+    return convert(g, pointers, &g->model->steps[stage->first]);
+}
+
+int crt_convert_lockstep(struct crt_graph *g, void **pointers,
+                         const struct crt_stage *stage)
+{
+    const uint32_t number = (uint32_t)(stage - g->model->stages);
+
+    if (input_of(g->model, number) == g->model->input_count) {
+        return crt_lockstep(g, pointers, stage);
+    }
+    return crt_convert_advance(g, pointers, stage);
+}

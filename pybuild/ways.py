@@ -1,0 +1,102 @@
+"""The graphs in which a model may be written, and the best plan of them all."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pybuild.errors import BuildError
+from pybuild.ir.graph import Graph
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.options.table import BuildOptions
+from pybuild.passes.ends.planes import by_planes
+from pybuild.passes.ends.when_set import conversions, converted
+from pybuild.passes.sums import with_sums
+from pybuild.plan.buffers.sharing import find_views
+from pybuild.plan.plan import Plan
+from pybuild.plan.request import Planner, Planners
+from pybuild.records import dataclass
+from pybuild.select.choose import Options, is_better, narrowed, options_of
+from pybuild.select.core_prices import PRICES
+from pybuild.select.devices import offers
+from pybuild.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Ways:
+    """A graph after all passes, the targets of its devices, and what is asked of it."""
+
+    graph: Graph
+    table: Sequence[Target]
+    asked: BuildOptions
+
+    def plan(self) -> tuple[Planners, tuple[Planner, Plan]]:
+        """The best plan, with what made it. Inputs that could be converted when they
+        are set are, if that saves memory at the peak.
+
+        Errors  BuildError
+        """
+        planners = Planners(self.planners)
+        other = converted(self.graph, self.asked.lazy or ())
+        best: tuple[Planner, Plan] | BuildError
+        try:
+            best = planners.plan(self.asked)
+        except BuildError as error:
+            best = error
+        if other is not None:
+            names = conversions(other)
+            if isinstance(best, BuildError) or _at_peak(best[1], names):
+                more = replace(self, graph=other).planners
+                planners = Planners((*planners.ways, *more))
+                best = planners.plan(self.asked)
+        if isinstance(best, BuildError):
+            raise best
+        return planners, best
+
+    @functools.cached_property
+    def planners(self) -> tuple[Planner, ...]:
+        """A planner for the graph, and for images with channels first another one for
+        the graph that reads them row by row."""
+        graphs, asked = [self.graph], self.asked
+        by_rows = asked.plan == "rows" and not asked.push
+        if by_rows and (planes := by_planes(self.graph)) is not None:
+            graphs.append(planes)
+        return tuple(Planner(*self._kernels(g), len(self.table)) for g in graphs)
+
+    def _kernels(
+        self, graph: Graph
+    ) -> tuple[Graph, dict[str, list[Candidate]], Options]:
+        """The kernels that the plan may use for each layer, and all that there were.
+
+        By rows it depends on memory which kernels fit. Else sums are the ends of
+        layers, where that is worth more, on a core that is known: on this machine each
+        layer has its own time.
+        """
+        table, optimise = self.table, self.asked.optimise
+        found = offers(graph, table, optimise)
+        targets = {node.output: table[node.device] for node in graph.nodes}
+        options = options_of(found, targets)
+        if self.asked.plan == "rows" or self.asked.push:
+            return graph, found, options
+        known = all(target.name in PRICES for target in table)
+        ended = with_sums(graph) if known else graph
+        ends = tuple(node for node in ended.nodes if node.of)
+        if ends:
+            gone = {one.output for node in ends for one in node.of}
+            made = {layer: c for layer, c in found.items() if layer not in gone}
+            made |= offers(replace(graph, nodes=ends), table, optimise)
+            fewer = options_of(made, targets)
+            sums = [found[node.output][0] for node in ends]
+            calls = sum(c.images * c.bands for c in sums)
+            if optimise == "ram" or is_better(fewer, options, optimise, calls):
+                graph, found, options = ended, made, fewer
+        if optimise == "ram":  # it depends on memory here, too
+            return graph, found, options
+        return graph, narrowed(found, options, optimise), options
+
+
+def _at_peak(plan: Plan, names: Iterable[str]) -> bool:
+    """True if one of these inputs is in memory when most bytes are."""
+    views, there = find_views(plan.graph), {block.name for block in plan.peak}
+    return any(views.of(name).root in there for name in names)
