@@ -25,7 +25,7 @@ from pybuild.package.grid import as_html
 from pybuild.package.page import graph_page
 from pybuild.params.files import read_arrays
 from pybuild.passes import Seen
-from pybuild.passes.layout import set_layout
+from pybuild.passes.layout import layout_of_pushed, set_layout
 from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import AUTO, connected, obvious
@@ -287,6 +287,9 @@ class Model:
             raise BuildError.of([*self._own_problems(), *found])
         model = self.with_parameters(asked.params)
         prefix = must_not_clash(chosen_prefix(name, self.path), asked)
+        pushed = _ends(model.graph, asked.push)
+        layout = layout_of_pushed(model.graph, pushed, asked.layout)
+        asked = replace(asked, layout=layout)
         graph = model.lower(asked.rounding, asked.layout, asked.storage)
         graph = replace(graph, name=prefix)
         table = table_of(asked.target)

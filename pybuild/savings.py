@@ -200,8 +200,8 @@ def _held_inputs(plan: Plan) -> tuple[str, ...]:
 def _of_inputs(
     names: tuple[str, ...], given: Graph, chosen: BuildOptions
 ) -> Iterator[Change]:
-    if chosen.input != "consumable":
-        yield ("--input consumable",), {"input": "consumable"}
+    if chosen.input == "keep":
+        yield ("--input reuse",), {"input": "reuse"}
     held = _words("--lazy", names), {"lazy": (*(chosen.lazy or ()), *names)}
     yield held
     yield from _turned(names, given, chosen)

@@ -285,9 +285,9 @@ def _ladder(
     for option, changed in changes(library):
         if "lazy" not in changed:  # the chip has those bytes, too
             yield (*option, *words), {**changed, **smaller}
-    if chosen.input != "consumable":
-        more = {"optimise": "ram", "input": "consumable"}
-        yield ("--optimise ram", "--input consumable"), more
+    if chosen.input == "keep":
+        more = {"optimise": "ram", "input": "reuse"}
+        yield ("--optimise ram", "--input reuse"), more
 
 
 def _would_fit_as_int8(chip: Chip, library: Library) -> bool:

@@ -346,7 +346,7 @@ def _duration(value: Any) -> float:
 DURATION = Kind(_duration, "TIME", example="50ms")
 TARGET = Kind(_target, "CPU", known=_cpus, example="cortex-m4")
 DEVICES = pairs("N=CPU", _cpu, {"1": "cortex-m4"}, _device)
-LAYOUT = pairs("NAME=nhwc", word("nhwc", "nchw").read, {"NAME": "nhwc"})
+LAYOUT = pairs("NAME=nhwc", word("nhwc", "nchw", "nhcw").read, {"NAME": "nhwc"})
 NUMBERS = pairs("NAME=N", count().read, {"NAME": 1})
 VALUES = pairs("NAME=N,...", _numbers, {"NAME": [1, -1]})
 PLACES = pairs("WHAT=N", _place, {"*": "cost"})

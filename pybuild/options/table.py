@@ -119,8 +119,8 @@ class BuildOptions:
     )  # fmt: skip
     input: str = option(
         "reuse", kinds.INPUT, _MEMORY,
-        "after a run, inputs are overwritten (reuse, the default) or intact (keep); "
-        "consumable: overwrite them while they are read",
+        "after a run, inputs are used up (reuse, the default: rows are free once they "
+        "are read) or intact (keep); consumable: used up with --plan whole, too",
     )  # fmt: skip
     push: tuple[str, ...] = option(
         (), kinds.names("INPUT"), _MEMORY,
@@ -140,7 +140,8 @@ class BuildOptions:
     )  # fmt: skip
     layout: Mapping[str, str] = option(
         {}, kinds.LAYOUT, _OPEN,
-        "pass an input or output with channels last (nhwc) or first (nchw)",
+        "pass an input or output with channels last (nhwc), first (nchw), or row by "
+        "row of all planes (nhcw)",
     )  # fmt: skip
     params: str | tuple[str, ...] | None = option(
         None, kinds.PARAMS, _WEIGHTS,

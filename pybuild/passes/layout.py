@@ -12,7 +12,9 @@ from pybuild.errors import BuildError, Problem, fitting
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
 
-LAYOUTS = ("nchw", "nhwc")
+# nhcw: a row of pixels is a row of each plane, as a row of an input that is pushed is
+ROWS = "nhcw"
+LAYOUTS = ("nchw", "nhwc", ROWS)
 # axes of the least tensor that has channels to move
 LEAST_RANK = 3
 # what has no order of axes of its own; a search for transposes looks through it
@@ -35,6 +37,20 @@ def set_layout(graph: Graph, layout: Mapping[str, str]) -> Graph:
         change = _input if name in graph.inputs else _output
         graph = change(graph, name, want)
     return graph
+
+
+def layout_of_pushed(
+    graph: Graph, pushed: Iterable[str], layout: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The layout, with that of inputs that are pushed: a row of an image with channels
+    first is a row of each of its planes."""
+    names = (name for name in pushed if name in graph.inputs and name not in layout)
+    planes = [
+        name
+        for name in names
+        if len(graph.tensor(name).shape) == 4 and layout_of(graph, name) == "nchw"
+    ]
+    return {**layout, **dict.fromkeys(planes, ROWS)}
 
 
 def _check(graph: Graph, name: str, want: str) -> Iterable[Problem]:
@@ -82,6 +98,9 @@ def to_first(rank: int) -> tuple[int, ...]:
 
 def _perms(rank: int, want: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """From the file's order to the wanted one, and back."""
+    if want == ROWS:
+        swap = (0, 2, 1, *range(3, rank))
+        return swap, swap
     if want == "nhwc":
         return to_last(rank), to_first(rank)
     return to_first(rank), to_last(rank)

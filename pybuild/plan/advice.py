@@ -27,7 +27,7 @@ def less_ram(
     for name in _by_rows(graph, peak, kernels, pushed):
         found[f"--push {name}"] = None
         if name not in spent:
-            found["--input consumable"] = None
+            found["--input reuse"] = None
     return ", ".join((*found, _SMALLER))
 
 

@@ -33,6 +33,8 @@ _WORTH, _SPARED = 0.9, 1024
 # times the instructions of whole tensors that any fewer bytes may cost, by the prices
 # of kernels; how many such plans are made
 FAIR, _TRIED = 1.06, 5
+# and that far fewer bytes may cost
+DEAR = _MOST_COST_NARROW
 _HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
@@ -128,8 +130,12 @@ def _fair(
         if spares:
             less = tries.sparing(_MOST_COST_NARROW, less)
     less = tries.fewer(less, _MOST_COST_NARROW)
-    most = min(_WORTH * plan.arena_bytes, plan.arena_bytes - _SPARED)
-    return less if less.arena_bytes <= most else plan
+    return less if is_worth(less.arena_bytes, plan.arena_bytes) else plan
+
+
+def is_worth(fewer: float, bytes_: float) -> bool:
+    """True if so many fewer bytes may cost up to DEAR times the instructions."""
+    return fewer <= min(_WORTH * bytes_, bytes_ - _SPARED)
 
 
 @dataclass(frozen=True)

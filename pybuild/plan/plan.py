@@ -111,19 +111,12 @@ class Plan:
 
 
 def spent_inputs(graph: Graph, word: str, rows: bool = True) -> tuple[str, ...]:
-    """Return the inputs that may be overwritten while they are still being read. With
-    rows these include inputs that only a quantise reads, whose bytes never lie beside
-    all their float32.
+    """Return the inputs whose rows may be overwritten as soon as they have been read.
 
-    word  "keep", "consumable" or "reuse"
+    word  "keep": none; "reuse": where layers work by rows; "consumable"
     """
-    if word == "consumable":
-        return graph.inputs
-    if word != "reuse" or not rows or graph.is_placed or graph.storage:
+    by_rows = rows and not graph.is_placed and not graph.storage
+    if word == "keep" or (word == "reuse" and not by_rows):
         return ()
-    readers: dict[str, list[str]] = {name: [] for name in graph.inputs}
-    for node in graph.nodes:
-        for name in node.inputs:
-            readers.get(name, []).append(node.op)
     kept = (*graph.outputs, graph.sampled, *conversions(graph))
-    return tuple(n for n in readers if readers[n] == ["quantize"] and n not in kept)
+    return tuple(name for name in graph.inputs if name not in kept)

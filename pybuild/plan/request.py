@@ -12,7 +12,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.options.table import BuildOptions
 from pybuild.passes.ends.when_set import conversions
-from pybuild.plan.choice import FAIR, MOST_COST_RAM
+from pybuild.plan.choice import DEAR, FAIR, MOST_COST_RAM, is_worth
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.plan.schedule.partition import Saved
@@ -95,8 +95,12 @@ class Planners:
         if asked.ram_limit is not None:
             return next((one, plan) for one, plan, cost in made if cost == fastest)
         fair = FAIR if asked.optimise != "ram" else MOST_COST_RAM
-        able = [each for each in made if each[2] <= fair * fastest]
-        planner, plan, _ = min(able, key=lambda each: _weight(each[1]))
+        able = (each for each in made if each[2] <= fair * fastest)
+        best = min(able, key=lambda each: _weight(each[1]))
+        others = (each for each in made if each[2] <= DEAR * fastest)
+        less = min(others, key=lambda each: _weight(each[1]))
+        better = is_worth(_weight(less[1]), _weight(best[1]))
+        planner, plan, _ = less if better else best
         return planner, plan
 
 

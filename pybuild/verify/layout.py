@@ -57,8 +57,31 @@ def flattened(graph: Graph, last: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def rows_of_planes(graph: Graph) -> frozenset[str]:
+    """Inputs with a row of each plane after the other (`--layout INPUT=nhcw`), and what
+    they are quantised to: their transpose moves channels to the end."""
+    users, found = graph.consumers(), set[str]()
+    for name in graph.inputs:
+        names = [name]
+        for at in names:
+            names += [n.output for n in users[at] if n.op == "quantize"]
+        ends = (node for at in names for node in users[at] if node.op == "transpose")
+        if any(tuple(node.attrs["perm"]) == (0, 1, 3, 2) for node in ends):
+            found |= {*names}
+    return frozenset(found)
+
+
 def channels_first(value: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(value, -1, 1))
+
+
+def as_given(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Array:
+    """A value of an input as the file has it: channels first."""
+    if name in last:
+        return channels_first(value)
+    if name in rows_of_planes(graph):
+        return np.ascontiguousarray(np.swapaxes(value, 1, 2))
+    return value
 
 
 def as_ours(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Array:
@@ -71,6 +94,8 @@ def as_ours(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Arra
         outer, channels = tensor.shape[:-1], value.shape[1]
         if value.size == channels * math.prod(outer):
             value = np.moveaxis(value, 1, -1).reshape(*outer, channels)
+    if value.shape != tensor.shape and name in rows_of_planes(graph):
+        value = np.swapaxes(value, 1, 2)
     if value.dtype == np.uint8 and tensor.dtype.value == "int8":
         return (value.astype(np.int16) - 128).astype(np.int8)
     return value

@@ -14,7 +14,7 @@ from typing import Any
 from pybuild.dtype import Array
 from pybuild.frontends.onnx.reader.labels import numbered
 from pybuild.ir.graph import Graph
-from pybuild.verify.layout import as_ours, channels_first, channels_last, flattened
+from pybuild.verify.layout import as_given, as_ours, channels_last, flattened
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 # what a session says that cannot be made as it is asked for: another one can
@@ -115,7 +115,7 @@ def _mapped(call: Callable[..., Any], names: list[str], graph: Graph) -> Run:
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         begun = {name: state.initial for name, state in graph.state.items()}
         fed = {
-            name: channels_first(value) if name in last else value
+            name: as_given(value, graph, name, last)
             for name, value in {**begun, **inputs, **graph.fixed}.items()
         }
         found = zip(names, call(None, fed), strict=True)

@@ -17,7 +17,7 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
 from pybuild.records import dataclass
 from pybuild.verify.compare import FLOAT_TOLERANCE, layer_of
-from pybuild.verify.layout import as_theirs, channels_first, channels_last, flattened
+from pybuild.verify.layout import as_given, as_theirs, channels_last, flattened
 from pybuild.verify.standard import evaluator, wide
 
 Reals = np.ndarray[Any, np.dtype[np.float64]]
@@ -114,9 +114,7 @@ class _Walk:
         begun = {name: state.initial for name, state in self.graph.state.items()}
         first: dict[str, Any] = {"": None, **self.net.rt_inits_}
         for name, value in {**begun, **inputs}.items():
-            if name in self.last:
-                value = channels_first(value)
-            first[name] = wide(value)
+            first[name] = wide(as_given(value, self.graph, name, self.last))
         worlds = [dict(first) for _ in range(TRIES + 1)]
         found = Roundings()
         for node in self.net.rt_nodes_:

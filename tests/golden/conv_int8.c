@@ -150,7 +150,7 @@ static void add_s8_e_shift21(void *const *p, const int32_t *a)
  *
  * arena: 120 bytes
  *    0 40  start..0  image
- *    4  4  1..2      how many bands each step in lock step has computed
+ *    0  4  1..2      how many bands each step in lock step has computed
  *    8 80  1..2      second, a ring of 5
  *    8 80  2..end    sum
  *   40 80  0..2      first */
@@ -249,12 +249,12 @@ static const uint32_t conv_int8_regions[] = {
 
 /* The last line: where bands are counted; how many stages, steps, inputs,
  * outputs, parameters; pointers of the largest step; alignment; how many
- * regions, devices; rows */
+ * regions, devices; rows; what converts inputs when they are set */
 const struct crt_model conv_int8_model = {
     CRT_ABI, CRT_NAME("conv_int8"), conv_int8_stages, conv_int8_steps,
     conv_int8_tensors, NULL, conv_int8_regions,
     NULL, NULL, NULL, crt_lockstep, conv_int8_links, NULL,
-    4, 2, 3, 1, 1, 0, 8, 16, 1, 1, conv_int8_rows
+    0, 2, 3, 1, 1, 0, 8, 16, 1, 1, conv_int8_rows, NULL
 };
 
 static struct crt_graph *conv_int8_graph(struct conv_int8 *m)

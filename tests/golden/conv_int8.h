@@ -7,8 +7,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 8
-#error "conv_int8.h was made for CRT_ABI 8: regenerate it"
+#if CRT_ABI != 9
+#error "conv_int8.h was made for CRT_ABI 9: regenerate it"
 #endif
 
 #ifdef __cplusplus

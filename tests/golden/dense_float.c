@@ -96,12 +96,12 @@ static const uint32_t dense_float_regions[] = {
 
 /* The last line: where bands are counted; how many stages, steps, inputs,
  * outputs, parameters; pointers of the largest step; alignment; how many
- * regions, devices; rows */
+ * regions, devices; rows; what converts inputs when they are set */
 const struct crt_model dense_float_model = {
     CRT_ABI, CRT_NAME("dense_float"), NULL, dense_float_steps,
     dense_float_tensors, NULL, dense_float_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
-    0, 1, 1, 1, 1, 0, 4, 16, 1, 1, dense_float_rows
+    0, 1, 1, 1, 1, 0, 4, 16, 1, 1, dense_float_rows, NULL
 };
 
 static struct crt_graph *dense_float_graph(struct dense_float *m)

@@ -7,8 +7,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 8
-#error "dense_float.h was made for CRT_ABI 8: regenerate it"
+#if CRT_ABI != 9
+#error "dense_float.h was made for CRT_ABI 9: regenerate it"
 #endif
 
 #ifdef __cplusplus

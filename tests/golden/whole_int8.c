@@ -4,6 +4,7 @@
 
 #include "whole_int8.h"
 #include "crt/intrin.h"
+#include "crt/lockstep.h"
 
 /* what the layers' constants are: see the weights file */
 extern const int32_t whole_int8_depth_bias[8];
@@ -397,14 +398,15 @@ static void softmax_s8_double_short(void *const *p, const int32_t *a)
 
 /* What a run keeps where: offset, bytes, live range in steps, what it is.
  *
- * arena: 320 bytes
- *     0 192  start..0  image
- *     0 128  1..2      depth
- *     0 128  2..3      residual
- *     0   5  4..5      logits
- *     0   5  5..end    scores
- *   128  32  3..4      pool, flat
- *   192 128  0..2      stem */
+ * arena: 232 bytes
+ *     0 128  0..2      stem
+ *     0  32  3..4      pool, flat
+ *    32   5  4..5      logits
+ *    32   5  5..end    scores
+ *    40 192  start..0  image
+ *   128  64  1..2      depth, a ring of 2
+ *   128  64  2..3      residual, a ring of 2
+ *   192   6  1..3      how many bands each step in lock step has computed */
 
 /* What kernels find in a[]: the first index, whose it is, its names. */
 static const int32_t whole_int8_args[] = {
@@ -433,33 +435,34 @@ static const void *const whole_int8_constants[] = {
 static const struct crt_rows whole_int8_rows[] = {
     {            NULL, 32, 4, 4, 1, 1, 0}, /* 0 */
     {whole_int8_pad_1, 24, 8, 8, 3, 2, 1}, /* 1 */
-    {whole_int8_pad_0, 32, 4, 4, 3, 1, 1}, /* 2 */
-    {            NULL, 16, 2, 2, 1, 1, 0}, /* 3 */
-    {            NULL, 32, 4, 4, 2, 2, 0}, /* 4 */
-    {            NULL,  0, 1, 1, 1, 0, 0}, /* 5 */
+    {            NULL, 32, 4, 2, 1, 1, 0}, /* 2 */
+    {whole_int8_pad_0, 32, 4, 4, 3, 1, 1}, /* 3 */
+    {            NULL, 16, 2, 2, 1, 1, 0}, /* 4 */
+    {            NULL, 32, 4, 2, 2, 2, 0}, /* 5 */
+    {            NULL,  0, 1, 1, 1, 0, 0}, /* 6 */
 };
 
 /* at (its offset), buffer, rows (an index); what it is to a step */
 static const struct crt_operand whole_int8_operands[] = {
     /* 0: step 0 stem */
-    {192, 0, 0}, /* writes stem, 4 x 32 bytes */
+    {  0, 0, 0}, /* writes stem, 4 x 32 bytes */
     {  0, 1, 1}, /* reads image, 8 x 24 bytes */
     /* 2: step 1 depth */
-    {  0, 0, 0}, /* writes depth, 4 x 32 bytes */
-    {192, 0, 2}, /* reads stem, 4 x 32 bytes */
+    {128, 0, 2}, /* writes depth, a ring of 2 x 32 bytes */
+    {  0, 0, 3}, /* reads stem, 4 x 32 bytes */
     /* 4: step 2 residual */
-    {  0, 0, 0}, /* writes residual, 4 x 32 bytes */
-    {  0, 0, 0}, /* reads depth, 4 x 32 bytes */
-    {192, 0, 0}, /* reads stem, 4 x 32 bytes */
+    {128, 0, 2}, /* writes residual, a ring of 2 x 32 bytes */
+    {128, 0, 2}, /* reads depth, a ring of 2 x 32 bytes */
+    {  0, 0, 0}, /* reads stem, 4 x 32 bytes */
     /* 7: step 3 pool */
-    {128, 0, 3}, /* writes pool, 2 x 16 bytes */
-    {  0, 0, 4}, /* reads residual, 4 x 32 bytes */
+    {  0, 0, 4}, /* writes pool, 2 x 16 bytes */
+    {128, 0, 5}, /* reads residual, a ring of 2 x 32 bytes */
     /* 9: step 4 logits */
-    {  0, 0, 5}, /* writes logits, 5 bytes */
-    {128, 0, 5}, /* reads flat, 32 bytes */
+    { 32, 0, 6}, /* writes logits, 5 bytes */
+    {  0, 0, 6}, /* reads flat, 32 bytes */
     /* 11: step 5 scores */
-    {  0, 2, 5}, /* writes scores, 5 bytes */
-    {  0, 0, 5}, /* reads logits, 5 bytes */
+    {  0, 2, 6}, /* writes scores, 5 bytes */
+    { 32, 0, 6}, /* reads logits, 5 bytes */
 };
 
 /* kernel, args, constants, operands,
@@ -492,15 +495,35 @@ static const struct crt_step whole_int8_steps[] = {
      1, 1, 1, 1, 1, 0},
 };
 
+/* reader, maker, stride, ahead, rows, made, asker */
+static const struct crt_link whole_int8_links[] = {
+    {0, 0, 0, 0, 0, 0, 0},
+    {3, 2, 2, 2, 4, 1, 0},
+    {2, 1, 1, 1, 4, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0},
+};
+
+/* stage 1, steps 1 to 3 in lock step; the numbers on arrows are rows in a
+ * ring:
+ * stem -> 1 depthwise_conv2d -2-> 2 add -2-> 3 max_pool2d =>
+ * stem -> 2 add */
+/* first step, steps, device, first link */
+static const struct crt_stage whole_int8_stages[] = {
+    {0, 1, 0, 0},
+    {1, 3, 0, 1},
+    {4, 1, 0, 0},
+    {5, 1, 0, 0},
+};
+
 static const int32_t whole_int8_dims_0[] = {1, 8, 8, 3};
 static const int32_t whole_int8_dims_1[] = {1, 5};
 
 /* name, dims, scale, zero point, bytes, at, align, region, type, rank,
  * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor whole_int8_tensors[] = {
-    {CRT_NAME("image"), whole_int8_dims_0, 0.0500000007f, 3, 192, 0, 1, 0,
+    {CRT_NAME("image"), whole_int8_dims_0, 0.0500000007f, 3, 192, 40, 1, 0,
     CRT_INT8, 4, CRT_TENSOR_CONSUMED},
-    {CRT_NAME("scores"), whole_int8_dims_1, 0.00390625f, -128, 5, 0, 1, 0,
+    {CRT_NAME("scores"), whole_int8_dims_1, 0.00390625f, -128, 5, 32, 1, 0,
     CRT_INT8, 2, 0},
 };
 
@@ -510,12 +533,12 @@ static const uint32_t whole_int8_regions[] = {
 
 /* The last line: where bands are counted; how many stages, steps, inputs,
  * outputs, parameters; pointers of the largest step; alignment; how many
- * regions, devices; rows */
+ * regions, devices; rows; what converts inputs when they are set */
 const struct crt_model whole_int8_model = {
-    CRT_ABI, CRT_NAME("whole_int8"), NULL, whole_int8_steps,
+    CRT_ABI, CRT_NAME("whole_int8"), whole_int8_stages, whole_int8_steps,
     whole_int8_tensors, NULL, whole_int8_regions,
-    NULL, NULL, NULL, NULL, NULL, NULL,
-    0, 6, 6, 1, 1, 0, 9, 16, 1, 1, whole_int8_rows
+    NULL, NULL, NULL, crt_lockstep, whole_int8_links, NULL,
+    192, 4, 6, 1, 1, 0, 9, 16, 1, 1, whole_int8_rows, NULL
 };
 
 static struct crt_graph *whole_int8_graph(struct whole_int8 *m)

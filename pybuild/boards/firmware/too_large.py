@@ -92,7 +92,7 @@ def _what_fits(library: Library, missing: int) -> str:
 def _less_ram(library: Library, peak: Sequence[Block]) -> str:
     plan, chosen = library.plan, library.options
     kernels = (step.candidate for step in plan.steps)
-    spent = plan.graph.inputs if chosen.input == "consumable" else ()
+    spent = plan.graph.inputs if chosen.input != "keep" else ()
     return less_ram(plan.graph, peak, kernels, chosen.push, spent)
 
 

@@ -11,8 +11,11 @@ def row_facts(row: TensorRow, index: int, prefix: str) -> list[str]:
     """Numbers of a pushed input, for NAME.h; [] of others."""
     if not row.rows:
         return []
+    shape, form = row.tensor.shape, ""
+    if len(shape) == 4 and shape[1] == row.rows:
+        form = f", [{shape[2]},{shape[3]}]"
     return [
-        "/* The next one comes in rows: its number, and elements of a row. */",
+        f"/* The next one comes in rows: its number, and elements of a row{form}. */",
         f"#define {prefix}_INPUT {index}u",
         f"#define {prefix}_ROWS {row.rows}u",
         f"#define {prefix}_ROW_LEN {row.tensor.size // row.rows}u",

@@ -208,6 +208,10 @@ def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         Axis(x.shape[p], steps[p], to)
         for p, to in zip(node.attrs["perm"], row_major(y.shape), strict=True)
     ]
+    if node.attrs["perm"][:2] == (0, 1) and len(axes) == 4:  # each row by itself
+        operands = elementwise_operands(node, graph)
+        first = 2 if operands.bands > 1 else 0
+        return _moved("transpose", axes[first:], None, operands, y, target)
     return _moved("transpose", axes, None, whole_operands(node, graph), y, target)
 
 
