@@ -91,7 +91,7 @@ def find_savings(build: Build) -> tuple[Saving, ...]:
             continue  # an input that is not read by rows, say
         arena, best = other.arena_bytes, _best_within(found, options)
         if arena <= _WORTH * min(plan.arena_bytes, best):
-            times = _estimate(other, kernels) / max(_estimate(plan, build.kernels), 1)
+            times = estimate(other, kernels) / max(estimate(plan, build.kernels), 1)
             found.append(Saving(options, changed, arena, plan.arena_bytes, times))
     return tuple(sorted(found, key=lambda one: (one.instructions, one.arena)))
 
@@ -151,7 +151,7 @@ def that_fit(build: Build, room: int) -> tuple[str, ...]:
         except BuildError:
             continue
         if plan.arena_bytes <= room:
-            found.append((_estimate(plan, kernels), " ".join(options)))
+            found.append((estimate(plan, kernels), " ".join(options)))
     return tuple(words for _, words in sorted(found))
 
 
@@ -240,6 +240,7 @@ def _words(option: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{option} {name}" for name in names)
 
 
-def _estimate(plan: Plan, kernels: Options) -> int:
+def estimate(plan: Plan, kernels: Options) -> int:
+    """The instructions of a plan's kernels."""
     steps = ((step.node, step.candidate) for step in plan.steps)
     return sum(estimated(steps, kernels))

@@ -189,7 +189,7 @@ def _runtime(
         *(_WITH_PARAMETERS if any(m.parameters for m in models) else ()),
     )
     needed += ("lockstep",) if any(m.links for m in models) else ()
-    needed += ("convert",) if any(m.converts for m in models) else ()
+    needed += ("convert", "lockstep") if any(m.converts for m in models) else ()
     needed += ("push",) if any(m.pushes for m in models) else ()
     needed += ("crc", "state") if any(m.kept for m in models) else ()
     needed += ("crc", "verify") if any(m.verified for m in models) else ()

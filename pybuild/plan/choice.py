@@ -43,8 +43,8 @@ _ORDERS_WORK = 200_000
 _MOST_NODES, _STEP = 100, 0.95
 _ANY = float("inf")
 # of graphs of more nodes stages are not counted row by row; what that may take of
-# others, in steps times bands, and where inputs are written over, too
-_MOST_FINE, _FINE_WORK, _SPENT_WORK = 70, 500_000, 4_000_000
+# others, in steps times bands
+_MOST_FINE, _FINE_WORK = 70, 500_000
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,7 @@ def _finer(
     """
     if len(search.nodes) > _MOST_FINE:
         return []
-    work = _SPENT_WORK if search.spent else _FINE_WORK
-    cuts, best = RowCuts(search, work), plan
+    cuts, best = RowCuts(search, _FINE_WORK), plan
     for still in (False, True):
         least, found = cuts.least(most_cost, still)
         if found.steps and least < best.arena_bytes:
