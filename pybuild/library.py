@@ -29,7 +29,7 @@ from pybuild.package.report import Report, promise
 from pybuild.package.tree import program_of_model, tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
-from pybuild.plan.choice import by_rows, ram_curve, search_of
+from pybuild.plan.choice import ram_curve, search_of, with_point
 from pybuild.plan.make import placed
 from pybuild.plan.plan import Plan
 from pybuild.plan.request import Planner, Planners
@@ -198,9 +198,7 @@ class Library(Factory, Packaged, Advised):
     def ram_point(self) -> Point:
         """This plan as a point of ram_curve()."""
         arena = self.plan.arena_bytes
-        same = [self._point(*one) for one in self._curve if one[0] == arena]
-        cost = sum(step.candidate.cost for step in self.plan.steps)
-        return same[0] if same else self._point(arena, cost, by_rows(self.plan))
+        return next(self._point(*one) for one in self._curve if one[0] == arena)
 
     def _point(self, arena: int, cost: float, rows: int) -> Point:
         ram, fastest = arena + self.tables.instance_bytes, self._curve[-1][1]
@@ -208,7 +206,7 @@ class Library(Factory, Packaged, Advised):
 
     @functools.cached_property
     def _curve(self) -> list[tuple[int, float, int]]:
-        return ram_curve(self._search(), placed)
+        return with_point(ram_curve(self._search(), placed), self.plan)
 
     def least_arena(self) -> int | None:
         """The arena of the smallest plan by rows; None if there is no choice: rows are

@@ -370,13 +370,26 @@ def by_rows(plan: Plan) -> int:
     return sum(s.end - s.first for s in plan.stages if s.end - s.first > 1)
 
 
+_Point = tuple[int, float, int]
+
+
+def with_point(points: Sequence[_Point], plan: Plan) -> list[_Point]:
+    """The points, with that of a plan in place of those that it beats; what rows that
+    are alive at once need is not all that plans are chosen by."""
+    arena, cost = plan.arena_bytes, sum(step.candidate.cost for step in plan.steps)
+    if any(point[0] == arena for point in points):
+        return [*points]
+    rest = [point for point in points if point[0] < arena or point[1] < cost]
+    return sorted([*rest, (arena, cost, by_rows(plan))])
+
+
 def ram_curve(
     search: Search, made: Callable[[Search, Arrangement], Plan]
-) -> list[tuple[int, float, int]]:
+) -> list[_Point]:
     """(bytes of arena, instructions as estimated, layers by rows) of plans that no
     other beats in both, the smallest first."""
     search = ordered(search, _ANY)
-    points: list[tuple[int, float, int]] = []
+    points: list[_Point] = []
     for cost, stages in _smaller(search, search.most, 1.0):
         plan = made(search, stages)
         while points and points[-1][0] >= plan.arena_bytes and points[-1][1] >= cost:

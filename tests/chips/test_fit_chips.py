@@ -179,10 +179,10 @@ def test_a_net_that_was_quantised_here_may_have_integers_at_its_ends(
     made = pybuild.quantise(small(), samples_of(small()).inputs).model
     (chip,) = (one for one in all_chips() if one.name == "nrf52840")
     monkeypatch.setattr(chips, "all_chips", lambda: (chip,))
-    (roomy,) = fit(made)
+    (roomy,) = fit(made, input="keep")
     ram = replace(chip.ram, size=roomy.ram.needed - 100)
     monkeypatch.setattr(chips, "all_chips", lambda: (replace(chip, ram=ram),))
-    (tight,) = fit(made)
+    (tight,) = fit(made, input="keep")
     assert ("--boundary int8",) in tight.ways
 
 

@@ -169,9 +169,9 @@ def test_a_library_shows_the_table_of_the_command_line(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert main(["inspect", DIGITS]) == 0
+    assert main(["inspect", DIGITS, "--plan", "whole"]) == 0
     printed = capsys.readouterr().out.splitlines()
-    library = pybuild.load(DIGITS).build()
+    library = pybuild.load(DIGITS).build(plan="whole")
     found = html(library)
     rows = rows_of(found)
     assert [
@@ -181,7 +181,7 @@ def test_a_library_shows_the_table_of_the_command_line(
     advice = [line for line in lines if line.startswith("less ")]
     assert [line for line in lines if line not in advice] == printed[len(rows) + 1 :]
     # what costs as much time as all the rest is said here and by --long
-    assert main(["inspect", "--long", DIGITS]) == 0
+    assert main(["inspect", "--long", DIGITS, "--plan", "whole"]) == 0
     assert advice
     assert set(advice) <= set(capsys.readouterr().out.splitlines())
 
