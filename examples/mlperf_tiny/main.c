@@ -367,7 +367,8 @@ int main(void)
         sample_bytes(crt_graph_input_info(&model.graph, 0)) > NET_BUFFER)
         error = CRT_ERR_SIZE;
     if (error == CRT_OK && crt_graph_input(&model.graph, 0) == NULL) {
-        printf("e-[Build the net with --input keep: it has no float memory]\r\n");
+        printf(
+            "e-[Build the net with --input keep: it has no float memory]\r\n");
         return 1;
     }
     if (error != CRT_OK) {
