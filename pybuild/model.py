@@ -307,7 +307,8 @@ class Model:
         planners = Planners(tuple(Planner(*one, len(table)) for one in offered))
         planner, made = planners.plan(asked)
         step()
-        own = _own(made, asked.optimise) if asked.alone else made
+        own = made.settled()
+        own = _own(own, asked.optimise) if asked.alone else own
         tables = make_tables(own, prefix, len(table), asked.verify)
         tables = replace(tables, named=asked.names == "full")
         rule = asked.rounding or self.rounding

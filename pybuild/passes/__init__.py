@@ -19,6 +19,7 @@ from pybuild.passes.channels.constant import drop_constant_channels
 from pybuild.passes.channels.settle import settle_channels
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.dynamic import join_dynamic
+from pybuild.passes.ends.state_order import with_state_order
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
@@ -110,9 +111,11 @@ def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
     """
     verify(graph)
     verify_scales(graph)
-    before, graph = graph, opened(graph)
+    given = bool(graph.storage) or graph.is_placed
+    before = graph if given else with_state_order(graph)
+    graph = opened(before)
     with np.errstate(all="ignore"):  # constants of a damaged file
-        for name, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
+        for name, one in AS_GIVEN if given else PIPELINE:
             made = one(graph, options)
             if made is not graph:
                 verify(made)

@@ -17,6 +17,7 @@ from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
 from pybuild.plan.buffers.preassigned import given_storage
 from pybuild.plan.buffers.sharing import Block, Views, find_views, lifetimes, scratch_of
+from pybuild.plan.buffers.state_in_place import overlays, written_in_place
 from pybuild.plan.choice import (
     Ways,
     chosen_rows,
@@ -86,6 +87,12 @@ def make_plan(
     """
     if not graph.storage:
         graph = replace(graph, nodes=order_nodes(graph))
+    if not pushed:
+
+        def allowed(node: Node, output: str) -> Collection[int]:
+            return overlays(node, output, candidates(node, graph))
+
+        graph = written_in_place(graph, allowed)
     views = find_views(graph)
     nodes = [node for node in graph.nodes if node.output not in views.dropped]
     options = [(node, candidates(node, graph)) for node in nodes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
@@ -83,6 +83,20 @@ class Plan:
     owners: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[Kept, ...] = ()
     occupied: Occupied | None = field(default=None, repr=False, compare=False)
+
+    def settled(self) -> Plan:
+        """The plan with less work where an output lies over what it is made of."""
+        return replace(self, steps=tuple(map(self._settled, self.steps)))
+
+    def _settled(self, step: Step) -> Step:
+        if step.candidate.over is None:
+            return step
+        ends = step.node.output, step.node.inputs[0]
+        return (
+            replace(step, candidate=step.candidate.over)
+            if len({self.places[name] for name in ends}) == 1
+            else step
+        )
 
     @property
     def arena_bytes(self) -> int:

@@ -168,7 +168,7 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "gather": Signature(2, 2, {"axis": _INT}),
     "lookup": Signature(2, 2),
-    "scatter": Signature(3, 3, {"join": _TEXT}),
+    "scatter": Signature(3, 3, {"join": _TEXT}, {"axis": _INT}),
     "top_k": Signature(1, 1, {"k": _COUNT, "largest": _FLAG}),
     "distinct": Signature(1, 1, {"sorted": _FLAG}),
     "roi_align": Signature(

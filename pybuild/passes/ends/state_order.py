@@ -1,0 +1,118 @@
+"""The order of axes in which a state is kept: that in which most of it is read, so that
+no run transposes it.
+
+Knows which operators pass an order on; the pass `fold_transposes` does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.ir.graph import Graph, Node, State
+from pybuild.ops.base.signatures import UNARY
+from pybuild.passes.state import opened
+from pybuild.passes.transposes import fold_transposes
+from pybuild.passes.views import Perm, Shape, inverse, moves_nothing
+
+# operators whose output has the order of their first input
+_PASSING = (*UNARY, "copy", "quantize", "dequantize", "reshape", "scatter")
+
+
+def with_state_order(graph: Graph) -> Graph:
+    """The graph whose states are kept in the order that leaves the fewest bytes to
+    transpose; their values at the start are in that order, too."""
+    if not graph.state or not any(node.op == "transpose" for node in graph.nodes):
+        return graph
+    least = None
+    for name in graph.state:
+        for shape, perm in _orders(graph, name):
+            if least is None:
+                least = _transposed_bytes(graph)
+            other = _kept_in(graph, name, shape, perm)
+            left = _transposed_bytes(other)
+            if left < least:
+                graph, least = other, left
+                break
+    return graph
+
+
+def _transposed_bytes(graph: Graph) -> int:
+    """Bytes that transposes move once they are folded."""
+    folded = fold_transposes(opened(graph))
+    return sum(
+        folded.tensor(node.output).bytes
+        for node in folded.nodes
+        if node.op == "transpose"
+    )
+
+
+def _orders(graph: Graph, name: str) -> Iterator[tuple[Shape, Perm]]:
+    """The shapes and orders of axes in which a state is read; matmul reads rows and
+    columns either way."""
+    quant = graph.tensor(name).quant
+    if name in graph.outputs or (quant is not None and quant.axis is not None):
+        return
+    chain, found = {name}, dict[tuple[Shape, Perm], None]()
+    for node in graph.nodes:
+        if not node.inputs or node.inputs[0] not in chain:
+            continue
+        if node.op in _PASSING:
+            chain.add(node.output)
+        elif node.op == "transpose" and len(node.attrs["perm"]) > 1:
+            shape = graph.tensor(node.inputs[0]).shape
+            *outer, row, column = node.attrs["perm"]
+            for perm in ((*outer, row, column), (*outer, column, row)):
+                found[shape, perm] = None
+    ways = [way for way in found if not moves_nothing(*way)]
+    # rows that are written lie in one piece where the last axis stays the last
+    yield from sorted(ways, key=lambda way: way[1][-1] != len(way[1]) - 1)
+
+
+def _kept_in(graph: Graph, name: str, shape: Shape, perm: Perm) -> Graph:
+    """The graph with a state as it is read: reshaped, then transposed."""
+    state, old = graph.state[name], graph.tensor(name)
+    new = graph.tensor(state.next)
+    fresh = _Fresh(graph)
+    flat, read = fresh(f"{name} (flat)"), fresh(f"{name} (in order)")
+    next_flat, kept = fresh(f"{state.next} (flat)"), fresh(f"{state.next} (kept)")
+    moved = tuple(shape[axis] for axis in perm)
+    tensors = {
+        **graph.tensors,
+        name: replace(old, shape=moved),
+        flat: replace(old, name=flat, shape=shape),
+        read: replace(old, name=read),
+        next_flat: replace(new, name=next_flat, shape=shape),
+        kept: replace(new, name=kept, shape=moved),
+    }
+    first = [
+        Node("transpose", flat, (name,), (flat,), {"perm": inverse(perm)}),
+        Node("reshape", read, (flat,), (read,)),
+    ]
+    last = [
+        Node("reshape", next_flat, (state.next,), (next_flat,)),
+        Node("transpose", kept, (next_flat,), (kept,), {"perm": perm}),
+    ]
+    nodes = [
+        replace(n, inputs=tuple(read if i == name else i for i in n.inputs))
+        for n in graph.nodes
+    ]
+    begin = np.ascontiguousarray(state.initial.reshape(shape).transpose(perm))
+    states = {**graph.state, name: State(kept, begin)}
+    made = (*first, *nodes, *last)
+    return replace(graph, nodes=made, tensors=tensors, state=states)
+
+
+class _Fresh:
+    """Names that no tensor has."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.taken = set(graph.tensors)
+
+    def __call__(self, text: str) -> str:
+        while text in self.taken:
+            text += "'"
+        self.taken.add(text)
+        return text
