@@ -27,6 +27,7 @@ from pybuild.package.page import graph_page
 from pybuild.params.files import read_arrays
 from pybuild.passes import Seen
 from pybuild.passes.ends.planes import by_planes
+from pybuild.passes.ends.windows import with_long_windows
 from pybuild.passes.layout import set_layout
 from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
@@ -322,10 +323,13 @@ class Model:
 
 
 def _written(graph: Graph, asked: BuildOptions) -> list[Graph]:
-    """The graph, and for an image with channels first also the graph that reads it row
-    by row."""
-    planes = by_planes(graph) if asked.plan == "rows" and not asked.push else None
-    return [graph] if planes is None else [graph, planes]
+    """The graph, and other ways to write it: an image with channels first is read row
+    by row; windows are kept with what is new in them."""
+    if asked.push:
+        return [graph]
+    planes = by_planes(graph) if asked.plan == "rows" else None
+    ways = (graph, planes, with_long_windows(graph))
+    return [way for way in ways if way is not None]
 
 
 def _kernels(

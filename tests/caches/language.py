@@ -121,9 +121,7 @@ class Step:
         """Rotary positions: pairs of neighbours."""
         half = self.sizes.each // 2
         x = self.reshape(x, heads, half, 2)
-        a, b = (
-            self.op("Gather", x, self.const(i), axis=2) for i in (0, 1)
-        )
+        a, b = (self.op("Gather", x, self.const(i), axis=2) for i in (0, 1))
         c, s = (self.op("Gather", t, "at", axis=0) for t in ("cos", "sin"))
         left = self.op("Sub", self.op("Mul", a, c), self.op("Mul", b, s))
         right = self.op("Add", self.op("Mul", a, s), self.op("Mul", b, c))

@@ -153,6 +153,7 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "pad": Signature(1, 1, {"pads": _PAIRS}, {"value": _NUMBER}),
     "concat": Signature(1, ANY_NUMBER, {"axis": _INT}, _CLAMPED),
+    "shift": Signature(2, 2, {"axis": _INT}),
     "reshape": Signature(1, 1),
     "transpose": Signature(1, 1, {"perm": _INTS}),
     "slice": Signature(1, 1, {"begin": _INTS, "end": _INTS, "strides": _INTS}),

@@ -18,7 +18,8 @@ from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.views import Perm, Shape, inverse, moves_nothing
 
 # operators whose output has the order of their first input
-_PASSING = (*UNARY, "copy", "quantize", "dequantize", "reshape", "scatter")
+_PASSING = (*UNARY, "copy", "quantize", "dequantize", "reshape", "scatter", "slice",
+            "concat")  # fmt: skip
 
 
 def with_state_order(graph: Graph) -> Graph:

@@ -84,9 +84,7 @@ def _any(needs: Sequence[frozenset[int]], chance: random.Random) -> tuple[int, .
     return tuple(chosen)
 
 
-def _old_first(
-    nodes: tuple[Node, ...], name: str, source: str
-) -> tuple[Node, ...]:
+def _old_first(nodes: tuple[Node, ...], name: str, source: str) -> tuple[Node, ...]:
     """The nodes, what computes the next value of a state after all that read the old
     one, so that it can be written in its place. As they are where that cannot be.
 
