@@ -77,7 +77,7 @@ def concat(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def infer_shift(node: Node, graph: Graph) -> Types:
-    """attrs axis. Shapes  x[A.., n, B..]  new[A.., m, B..], 0 < m < n  y[A.., n, B..]"""
+    """attrs axis. Shapes  x[A.., n, B..]  new[A.., m, B..], m < n  y[A.., n, B..]"""
     x, new = operand(node, graph, 0), operand(node, graph, 1)
     axis = int(node.attrs["axis"])
     fits = 0 <= axis < len(x.shape) == len(new.shape) and x.dtype is new.dtype

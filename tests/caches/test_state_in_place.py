@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pybuild.graph_builder import GraphBuilder
-from pybuild.ir.graph import Graph, Tensor
+from pybuild.ir.graph import Tensor
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret, kept

@@ -294,7 +294,7 @@ def shift(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 def _shifted(
     parts: Sequence[Copy], whole: int, new: int, operands: Operands
 ) -> Candidate:
-    """whole, new  elements of the copies along the axis, and how many of them are new"""
+    """whole, new  elements along the axis, and how many of them are new"""
     kind, keys = parts[0].elem, [part.key for part in parts]
     what = f"x moved on, new elements behind it, elements of {_width(kind)}"
     doc = told(what, "x from its first element to its last, then the new ones")

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from pybuild.ir.graph import Graph, Node, State
 from pybuild.passes.state import zeros
 
 
 def with_windows(graph: Graph) -> Graph:
-    """The graph with a shift for each state that becomes its own end and new elements."""
+    """The graph with a shift for each state that becomes its end and new elements."""
     if graph.storage or graph.is_placed:
         return graph
     makers, made = graph.producers(), dict[str, Node]()
@@ -24,10 +22,11 @@ def with_windows(graph: Graph) -> Graph:
         last = makers.get(state.next)
         part = makers.get(last.inputs[0]) if last is not None and last.inputs else None
         same = graph.tensor(state.next).shape == graph.tensor(name).shape
-        if last is not None and part is not None and same:
-            if _is_tail(graph, part, name, last):
-                ends = (name, last.inputs[1]), last.outputs
-                made[last.output] = Node("shift", last.name, *ends, last.attrs)
+        if last is None or part is None or not same:
+            continue
+        if _is_tail(graph, part, name, last):
+            ends = (name, last.inputs[1]), last.outputs
+            made[last.output] = Node("shift", last.name, *ends, last.attrs)
     return _replaced(graph, made) if made else graph
 
 
