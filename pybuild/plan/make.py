@@ -85,14 +85,7 @@ def make_plan(
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
-    if not graph.storage:
-        graph = replace(graph, nodes=order_nodes(graph))
-    if not pushed:
-
-        def allowed(node: Node, output: str) -> Collection[int]:
-            return overlays(node, output, candidates(node, graph))
-
-        graph = written_in_place(graph, allowed)
+    graph = _arranged(graph, candidates, bool(pushed))
     views = find_views(graph)
     nodes = [node for node in graph.nodes if node.output not in views.dropped]
     options = [(node, candidates(node, graph)) for node in nodes]
@@ -141,6 +134,18 @@ def make_plan(
         times = _times(found, options, weighed)
         return lighter(chosen_rows(ways, ram_limit, made, thrifty, times))
     return made(found, ram_limit)
+
+
+def _arranged(graph: Graph, candidates: Choose, pushed: bool) -> Graph:
+    """The graph in the order of its steps; states are written in place where they can
+    be, unless rows are pushed: all layers may have to be in one stage then."""
+    if not graph.storage:
+        graph = replace(graph, nodes=order_nodes(graph))
+
+    def allowed(node: Node, output: str) -> Collection[int]:
+        return overlays(node, output, candidates(node, graph))
+
+    return graph if pushed else written_in_place(graph, allowed)
 
 
 def _whole(
