@@ -6,7 +6,7 @@ Knows which operators pass an order on; the pass `fold_transposes` does the rest
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +18,7 @@ from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.views import Perm, Shape, inverse, moves_nothing
 
 # operators whose output has the order of their first input
-_PASSING = (*UNARY, "copy", "quantize", "dequantize", "reshape", "scatter", "slice",
-            "concat")  # fmt: skip
+_PASSING = (*UNARY, "copy", "quantize", "dequantize", "reshape", "scatter", "concat")
 
 
 def with_state_order(graph: Graph) -> Graph:
@@ -27,49 +26,40 @@ def with_state_order(graph: Graph) -> Graph:
     transpose; their values at the start are in that order, too."""
     if not graph.state or not any(node.op == "transpose" for node in graph.nodes):
         return graph
-    least = None
+    folded = fold_transposes(opened(graph))
     for name in graph.state:
-        for shape, perm in _orders(graph, name):
-            if least is None:
-                least = _transposed_bytes(graph)
+        for shape, perm in _orders(folded, name):
             other = _kept_in(graph, name, shape, perm)
-            left = _transposed_bytes(other)
-            if left < least:
-                graph, least = other, left
+            made = fold_transposes(opened(other))
+            if _transposed_bytes(made) < _transposed_bytes(folded):
+                graph, folded = other, made
                 break
     return graph
 
 
 def _transposed_bytes(graph: Graph) -> int:
-    """Bytes that transposes move once they are folded."""
-    folded = fold_transposes(opened(graph))
-    return sum(
-        folded.tensor(node.output).bytes
-        for node in folded.nodes
-        if node.op == "transpose"
-    )
+    moves = (node for node in graph.nodes if node.op == "transpose")
+    return sum(graph.tensor(node.output).bytes for node in moves)
 
 
-def _orders(graph: Graph, name: str) -> Iterator[tuple[Shape, Perm]]:
-    """The shapes and orders of axes in which a state is read; matmul reads rows and
-    columns either way."""
-    quant = graph.tensor(name).quant
+def _orders(graph: Graph, name: str) -> Iterable[tuple[Shape, Perm]]:
+    """The shapes and orders of axes into which a state is transposed."""
+    state, quant = graph.tensor(name), graph.tensor(name).quant
     if name in graph.outputs or (quant is not None and quant.axis is not None):
-        return
-    chain, found = {name}, dict[tuple[Shape, Perm], None]()
+        return ()
+    chain, found = {name: state.shape}, dict[tuple[Shape, Perm], None]()
     for node in graph.nodes:
         if not node.inputs or node.inputs[0] not in chain:
             continue
-        if node.op in _PASSING:
-            chain.add(node.output)
-        elif node.op == "transpose" and len(node.attrs["perm"]) > 1:
-            shape = graph.tensor(node.inputs[0]).shape
-            *outer, row, column = node.attrs["perm"]
-            for perm in ((*outer, row, column), (*outer, column, row)):
-                found[shape, perm] = None
-    ways = [way for way in found if not moves_nothing(*way)]
-    # rows that are written lie in one piece where the last axis stays the last
-    yield from sorted(ways, key=lambda way: way[1][-1] != len(way[1]) - 1)
+        if node.op == "slice":  # of which the whole has the same order
+            chain[node.output] = chain[node.inputs[0]]
+        elif node.op in _PASSING and graph.tensor(node.output).size == state.size:
+            chain[node.output] = graph.tensor(node.output).shape
+        elif node.op == "transpose":
+            way = chain[node.inputs[0]], tuple(node.attrs["perm"])
+            if not moves_nothing(*way):
+                found[way] = None
+    return found
 
 
 def _kept_in(graph: Graph, name: str, shape: Shape, perm: Perm) -> Graph:
