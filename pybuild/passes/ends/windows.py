@@ -1,7 +1,7 @@
-"""Windows that are kept from run to run: a state that moves on and takes new elements
-at its end, as one node, which may write it where it lies.
+"""States of which a run replaces a part, as one node that may write it where it lies:
+windows that move on and take new elements at their end, and rows of constant number.
 
-Files and `--stream` have it as slice and concat. Works on a graph with state.
+Files and `--stream` have them as slice and concat. Works on a graph with state.
 """
 
 from __future__ import annotations
@@ -9,25 +9,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pybuild.ir.graph import Graph, Node, State
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.ir.graph import Graph, Node, State, Tensor
 from pybuild.passes.state import zeros
 
 
 def with_windows(graph: Graph) -> Graph:
-    """The graph with a shift for each state that becomes its end and new elements."""
+    """The graph with a shift for each state that becomes its end and new elements, and
+    a scatter for each of which a part is replaced."""
     if graph.storage or graph.is_placed:
         return graph
     makers, made = graph.producers(), dict[str, Node]()
+    tensors, constants = dict(graph.tensors), dict(graph.constants)
     for name, state in graph.state.items():
         last = makers.get(state.next)
-        part = makers.get(last.inputs[0]) if last is not None and last.inputs else None
         same = graph.tensor(state.next).shape == graph.tensor(name).shape
-        if last is None or part is None or not same:
+        if last is None or not same or last.op != "concat" or len(last.attrs) > 1:
             continue
-        if _is_tail(graph, part, name, last):
+        part = makers.get(last.inputs[0])
+        new = _replaced_part(graph, last, name)
+        if part is not None and _is_tail(graph, part, name, last):
             ends = (name, last.inputs[1]), last.outputs
             made[last.output] = Node("shift", last.name, *ends, last.attrs)
+        elif new is not None:
+            rows, value = f"{last.output} (rows)", np.arange(*new[1], dtype=np.int32)
+            tensors[rows] = Tensor(rows, value.shape, DType.INT32)
+            constants[rows] = value
+            attrs, inputs = {"join": "none", **last.attrs}, (name, rows, new[0])
+            made[last.output] = Node("scatter", last.name, inputs, last.outputs, attrs)
+    graph = replace(graph, tensors=tensors, constants=constants)
     return _replaced(graph, made) if made else graph
+
+
+def _replaced_part(
+    graph: Graph, joined: Node, name: str
+) -> tuple[str, tuple[int, int]] | None:
+    """The only part of a concat that is not what lies there in a state, and its first
+    and last rows."""
+    makers, axis = graph.producers(), int(joined.attrs["axis"])
+    at, new = 0, list[tuple[str, tuple[int, int]]]()
+    for part in joined.inputs:
+        shape, node = graph.tensor(part).shape, makers.get(part)
+        first = tuple(at if i == axis else 0 for i in range(len(shape)))
+        same = node is not None and node.op == "slice" and node.inputs[0] == name
+        attrs = node.attrs if node is not None and same else {}
+        if attrs.get("begin") != first or set(attrs["strides"]) != {1}:
+            new.append((part, (at, at + shape[axis])))
+        at += shape[axis]
+    return new[0] if len(new) == 1 else None
 
 
 def with_long_windows(graph: Graph) -> Graph | None:
@@ -47,7 +78,11 @@ def _is_tail(graph: Graph, part: Node, source: str, joined: Node) -> bool:
     if part.op != "slice" or joined.op != "concat" or part.inputs[0] != source:
         return False
     axis, shape = int(joined.attrs["axis"]), graph.tensor(source).shape
-    if len(joined.inputs) != 2 or set(part.attrs["strides"]) != {1}:
+    if (
+        len(joined.inputs) != 2
+        or len(joined.attrs) > 1
+        or set(part.attrs["strides"]) != {1}
+    ):
         return False
     cut = shape[axis] - graph.tensor(part.output).shape[axis]
     wanted = tuple(cut if i == axis else 0 for i in range(len(shape)))
