@@ -170,7 +170,10 @@ def test_a_cache_is_written_where_it_lies(kind: str) -> None:
     assert all(step.node.op != "assign" for step in library.plan.steps)
     net = library.host()
     inputs = [
-        {"x": rng.integers(-9, 9, row).astype(dtype), "at": np.array([0, n, 0, 0], "i4")}
+        {
+            "x": rng.integers(-9, 9, row).astype(dtype),
+            "at": np.array([0, n, 0, 0], "i4"),
+        }
         for n in (0, 3, 7, 11, -2, 3)
     ]
     for given, want in zip(inputs, run_litert(data, inputs), strict=True):
