@@ -28,6 +28,7 @@ from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.phases import refuse_transposed, split_phases
+from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
@@ -66,6 +67,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fold_transposes", _plain(fold_transposes)),
     ("merge_reshapes", _plain(merge_reshapes)),
     ("sink_reshapes", _plain(sink_reshapes)),
+    ("share_heads", _plain(share_heads)),
     ("fuse_pad", _plain(fuse_pad)),
     ("fuse_batch_norm", _plain(fuse_batch_norm)),
     ("fuse_activation", _plain(fuse_activation)),

@@ -80,6 +80,7 @@ def weights(sizes: Sizes, seed: int = 0) -> dict[str, Array]:
 class Step:
     """The graph being written. spelling: how a row of a cache is written.
 
+    repeated    heads read copies of keys and values, broadcast
     rows_first  caches are [window, pairs, each], as llama2.c has them; else
                 [1, pairs, window, each]
     """
@@ -87,6 +88,7 @@ class Step:
     sizes: Sizes
     spelling: str = "elements"
     rows_first: bool = True
+    repeated: bool = False
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: dict[str, NDArray[np.generic]] = field(default_factory=dict)
 
@@ -147,6 +149,13 @@ class Step:
         rest = [self.const([n]) for n in (1, s.window, axis)]
         return self.op("Concat", self.op("Slice", name, *rest), row, out=out, axis=axis)
 
+    def repeat(self, x: str, *each: int) -> str:
+        """Keys or values, once for each head."""
+        s = self.sizes
+        x = self.op("Unsqueeze", x, self.const([1]))
+        wide = (s.pairs, s.heads // s.pairs, *each)
+        return self.reshape(self.op("Expand", x, self.const(wide)), s.heads, *each)
+
     def attention(self, n: int, x: str) -> str:
         s = self.sizes
         q, k, v = (self.op("MatMul", x, f"w{kind}{n}") for kind in "qkv")
@@ -160,6 +169,15 @@ class Step:
             keys = self.op("Transpose", keys, perm=[0, 2, 1])
             values = self.reshape(values, s.pairs, s.window, s.each)
         q = self.reshape(q, s.pairs, s.heads // s.pairs, s.each)
+        if self.repeated:
+            q = self.reshape(q, s.heads, 1, s.each)
+            keys, values = (
+                self.repeat(x, *each)
+                for x, each in (
+                    (keys, (s.each, s.window)),
+                    (values, (s.window, s.each)),
+                )
+            )
         scores = self.op("MatMul", q, keys)
         scale = self.const(1 / np.sqrt(s.each), np.float32)
         scores = self.op("Add", self.op("Mul", scores, scale), "mask")

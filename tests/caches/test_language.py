@@ -29,9 +29,11 @@ SPELLINGS = (
 STEPS = 300
 
 
-def model_of(folder: Path, sizes: Sizes, spelling: str, rows_first: bool) -> Model:
+def model_of(
+    folder: Path, sizes: Sizes, spelling: str, rows_first: bool, repeated: bool = False
+) -> Model:
     path = folder / f"{spelling}_{int(rows_first)}.onnx"
-    onnx.save(Step(sizes, spelling, rows_first).model(), path)
+    onnx.save(Step(sizes, spelling, rows_first, repeated).model(), path)
     return pybuild.load(path, state=sizes.state)
 
 
@@ -90,6 +92,23 @@ def test_steps_on_a_core(
     made = run_samples(device(CORES[core]), library, inputs_of(SMALL))
     for one, want in zip(made, wanted(SMALL, spelling), strict=True):
         np.testing.assert_allclose(one["logits"], want, 2e-4, 2e-4)
+
+
+@pytest.mark.parametrize("rows_first", [True, False])
+def test_heads_that_share_keys_and_values_are_rows_of_one_product(
+    rows_first: bool, tmp_path: Path
+) -> None:
+    """A file repeats both for each head: nothing copies them, nothing else changes."""
+    library = model_of(tmp_path, SMALL, "elements", rows_first, True).build()
+    plain = model_of(tmp_path, SMALL, "elements", rows_first).build()
+    assert library.plan.arena_bytes == plain.plan.arena_bytes
+    for one in (library, plain):
+        assert sum(step.node.op == "matmul" for step in one.plan.steps) == 4
+    assert len(library.plan.steps) == len(plain.plan.steps)
+    net, wants = library.host("llvm"), wanted(SMALL, "elements")
+    for given, want in zip(inputs_of(SMALL)[:40], wants, strict=False):
+        np.testing.assert_allclose(net.run(**given)["logits"], want, 2e-4, 2e-4)
+    net.close()
 
 
 def test_a_step_takes_the_cache_and_little_more(tmp_path: Path) -> None:
