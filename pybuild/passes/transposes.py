@@ -115,7 +115,8 @@ def _reshape(views: Views, node: Node) -> bool:
         return True
     found = None if view.shape else regrouped(base.shape, view.perm, target.shape)
     if found is None:
-        views.put(node.output, replace(view, shape=target.shape))
+        whole = tuple(base.shape[axis] for axis in view.perm) == target.shape
+        views.put(node.output, replace(view, shape=None if whole else target.shape))
         return True
     shape, perm = found
     name = views.fresh(node.output)

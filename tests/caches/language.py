@@ -81,7 +81,7 @@ class Step:
     """The graph being written. spelling: how a row of a cache is written.
 
     repeated    heads read copies of keys and values, broadcast
-    rows_first  caches are [window, pairs, each], as llama2.c has them; else
+    rows_first  caches are [window, pairs, each] ("flat": of two axes); else
                 [1, pairs, window, each]
     """
 
@@ -136,6 +136,10 @@ class Step:
         s, out = self.sizes, f"{name}_next"
         shape = (1, s.pairs, s.each) if self.rows_first else (1, s.pairs, 1, s.each)
         axis = 0 if self.rows_first else 2
+        if self.spelling == "flat":
+            at, row = self.reshape("at", 1, 1), self.reshape(row, 1, s.pairs * s.each)
+            made = self.op("ScatterND", name, at, row, out=out)
+            return self.reshape(made, *s.rows)
         row = self.reshape(row, *shape)
         if self.spelling == "elements":
             at = self.reshape("at", *(1 for _ in shape))
@@ -208,7 +212,9 @@ class Step:
 
     def _proto(self) -> onnx.ModelProto:
         s, shape = self.sizes, self.sizes.rows
-        if not self.rows_first:
+        if self.spelling == "flat":
+            shape = (s.window, s.pairs * s.each)
+        elif not self.rows_first:
             shape = (1, s.pairs, s.window, s.each)
         value, real = helper.make_tensor_value_info, TensorProto.FLOAT
         inputs = [value(name, TensorProto.INT64, [1]) for name in ("token", "at")]

@@ -24,7 +24,7 @@ from tests.caches.language import SMALL, Numpy, Sizes, Step
 # how a row is written, and whether rows are the first axis of a cache
 SPELLINGS = (
     ("elements", True), ("elements", False), ("rows", True), ("tensor", False),
-    ("tail", True), ("tail", False),
+    ("tail", True), ("tail", False), ("flat", True),
 )  # fmt: skip
 STEPS = 300
 
