@@ -227,6 +227,21 @@ class Step:
         return helper.make_model(graph, opset_imports=[opset], ir_version=10)
 
 
+def long_window() -> onnx.ModelProto:
+    """The largest of the last 40 rows, of which 39 are kept."""
+    step = Step(SMALL)
+    whole = step.op("Concat", "old", "x", axis=1)
+    step.op("ReduceMax", whole, out="y", axes=[1])
+    step.op("Slice", whole, *(step.const([n]) for n in (1, 40, 1)), out="next")
+    value, real = helper.make_tensor_value_info, TensorProto.FLOAT
+    shapes = {"x": [1, 1, 8], "old": [1, 39, 8], "y": [1, 1, 8], "next": [1, 39, 8]}
+    ends = [value(name, real, shape) for name, shape in shapes.items()]
+    held = [numpy_helper.from_array(v, n) for n, v in step.constants.items()]
+    graph = helper.make_graph(step.nodes, "window", ends[:2], ends[2:], held)
+    opset = helper.make_opsetid("", 17)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=10)
+
+
 # ---- the same in numpy ---------------------------------------------------------------
 
 

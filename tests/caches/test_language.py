@@ -18,8 +18,9 @@ from pybuild.boards.device import run_samples
 from pybuild.dtype import Array
 from pybuild.library import Library
 from pybuild.model import Model
+from pybuild.verify.check import check
 from tests.boards.devices import CORES, device
-from tests.caches.language import SMALL, Numpy, Sizes, Step
+from tests.caches.language import SMALL, Numpy, Sizes, Step, long_window
 
 # how a row is written, and whether rows are the first axis of a cache
 SPELLINGS = (
@@ -92,6 +93,18 @@ def test_steps_on_a_core(
     made = run_samples(device(CORES[core]), library, inputs_of(SMALL))
     for one, want in zip(made, wanted(SMALL, spelling), strict=True):
         np.testing.assert_allclose(one["logits"], want, 2e-4, 2e-4)
+
+
+def test_check_feeds_states_as_the_file_has_them(tmp_path: Path) -> None:
+    """ONNX Runtime reads caches in the file's order, and a window without new rows."""
+    model = model_of(tmp_path, SMALL, "elements", True)
+    assert check(model.path, model.build(), ["llvm"], samples=2, per_layer=True).ok
+    path = tmp_path / "window.onnx"
+    onnx.save(long_window(), path)
+    model = pybuild.load(path, state={"old": "next"})
+    library = model.build()
+    assert [step.node.op for step in library.plan.steps].count("shift") == 1
+    assert check(path, library, ["llvm"], samples=2).ok
 
 
 @pytest.mark.parametrize("rows_first", [True, False])

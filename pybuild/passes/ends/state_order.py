@@ -91,7 +91,8 @@ def _kept_in(graph: Graph, name: str, shape: Shape, perm: Perm) -> Graph:
         for n in graph.nodes
     ]
     begin = np.ascontiguousarray(state.initial.reshape(shape).transpose(perm))
-    states = {**graph.state, name: State(kept, begin)}
+    moved_state = State(kept, begin, state.begun)
+    states = {**graph.state, name: moved_state}
     made = (*first, *nodes, *last)
     return replace(graph, nodes=made, tensors=tensors, state=states)
 

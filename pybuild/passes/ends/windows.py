@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.ir.graph import Graph, Node, State, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.passes.state import zeros
 
 
@@ -111,7 +111,7 @@ def _longer(graph: Graph, name: str) -> Graph:
     grown = {n: replace(new, name=n) for n in (name, assign.output)}
     begin = zeros(new)
     begin[(slice(None),) * axis + (slice(count, None),)] = state.initial
-    states = {**graph.state, name: State(state.next, begin)}
+    states = {**graph.state, name: replace(state, initial=begin, in_file=state.begun)}
     graph = replace(graph, tensors={**graph.tensors, **grown}, state=states)
     return _replaced(graph, {joined.output: made, assign.output: late})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field, replace
 
-from pybuild.ir.graph import Graph, Node, State
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.ops.shape import ASSIGN
 from pybuild.plan.buffers.sharing import Views, find_views
@@ -45,7 +45,7 @@ def written_in_place(graph: Graph, allowed: Overlays) -> Graph:
     for name, one in graph.state.items():
         node = last.get(one.next)
         if node is not None and uses.may_write(name, node.inputs[0], allowed):
-            state[name] = State(node.inputs[0], one.initial)
+            state[name] = replace(one, next=node.inputs[0])
             gone.add(node.output)
     nodes = tuple(n for n in graph.nodes if n.output not in gone)
     tensors = {n: t for n, t in graph.tensors.items() if n not in gone}
