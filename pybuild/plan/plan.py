@@ -89,14 +89,10 @@ class Plan:
         return replace(self, steps=tuple(map(self._settled, self.steps)))
 
     def _settled(self, step: Step) -> Step:
-        if step.candidate.over is None:
+        less, node = step.candidate.over, step.node
+        if less is None or self.places[node.output] != self.places[node.inputs[0]]:
             return step
-        ends = step.node.output, step.node.inputs[0]
-        return (
-            replace(step, candidate=step.candidate.over)
-            if len({self.places[name] for name in ends}) == 1
-            else step
-        )
+        return replace(step, candidate=replace(step.candidate, args=less))
 
     @property
     def arena_bytes(self) -> int:

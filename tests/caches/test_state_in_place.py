@@ -225,3 +225,17 @@ def random_net(seed: int) -> Model:
 def test_random_nets_keep_their_state(seed: int) -> None:
     options = [{}, {"optimise": "ram"}, {"plan": "whole"}, {"input": "consumable"}]
     must_equal(random_net(seed), **options[seed % len(options)])
+
+
+@pytest.mark.parametrize("compress", ["lz4", "lz4-layer"])
+def test_constants_that_are_packed(compress: str) -> None:
+    """Where 300 rows lie, which is known, is packed; nothing else of the step is."""
+    net = GraphBuilder("state")
+    x, old = (net.input(name, (300, 4), "float32") for name in ("x", "old"))
+    at = net.constant("at", np.arange(300)[::-1].copy())
+    new = net.op("scatter", old, at, x, join="add")
+    net.output(net.op("mul", new, new), "y")
+    net.output(new, "next")
+    model = model_of(net.build()).with_state({"old": "next"})
+    library = must_equal(model, compress=compress)
+    assert assigned(library) == 0

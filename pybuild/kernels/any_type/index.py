@@ -162,7 +162,7 @@ def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     cost = _COST * (x.size + updates.size)
     made = offer(k, operands, in_place=whole, ordered=bool(whole), cost=cost)
     args = (*made.args[:copied], 0, *made.args[copied + 1 :])
-    return [replace(made, over=replace(made, args=args) if whole else None)]
+    return [replace(made, over=args if whole else None)]
 
 
 def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:

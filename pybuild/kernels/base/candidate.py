@@ -94,7 +94,7 @@ class Candidate:
               reads one row of it and writes one, row by row; of rows that are not
               as long the last, or shorter, bytes are read
     also_in_place  (output, input): further outputs whose memory an input's may be
-    over      the same with less work, where the first output lies over the first input
+    over      arguments for less work, where the first output lies over the first input
     finish    what ends the work when all bands are done: a step of its own
     small     little code for all layers, at more instructions or scratch
     spare     fewer bytes at far more instructions: where memory is short
@@ -113,7 +113,7 @@ class Candidate:
     in_place: tuple[int, ...] = ()
     cost: int = 0
     also_in_place: tuple[tuple[int, int], ...] = ()
-    over: Candidate | None = None
+    over: tuple[int, ...] | None = None
     finish: Candidate | None = None
     small: bool = False
     spare: bool = False
