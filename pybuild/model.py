@@ -301,7 +301,8 @@ class Model:
         step()
         planners, (planner, made) = ways.plan()
         step()
-        own = _own(made, asked.optimise) if asked.alone else made
+        own = made.settled()
+        own = _own(own, asked.optimise) if asked.alone else own
         tables = make_tables(own, prefix, len(table), asked.verify)
         tables = replace(tables, named=asked.names == "full")
         rule = asked.rounding or self.rounding

@@ -12,6 +12,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.options.table import BuildOptions
 from pybuild.passes.ends.planes import by_planes
 from pybuild.passes.ends.when_set import conversions, converted
+from pybuild.passes.ends.windows import with_long_windows
 from pybuild.passes.sums import with_sums
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.plan import Plan
@@ -56,12 +57,15 @@ class Ways:
 
     @functools.cached_property
     def planners(self) -> tuple[Planner, ...]:
-        """A planner for the graph, and for images with channels first another one for
-        the graph that reads them row by row."""
-        graphs, asked = [self.graph], self.asked
-        by_rows = asked.plan == "rows" and not asked.push
-        if by_rows and (planes := by_planes(self.graph)) is not None:
-            graphs.append(planes)
+        """A planner for the graph, and one for each other way to write it: an image
+        with channels first is read row by row; windows are kept with what is new in
+        them."""
+        ways: list[Graph | None] = [self.graph]
+        if not self.asked.push:
+            by_rows = self.asked.plan == "rows"
+            ways += [by_planes(self.graph) if by_rows else None]
+            ways += [with_long_windows(self.graph)]
+        graphs = (way for way in ways if way is not None)
         return tuple(Planner(*self._kernels(g), len(self.table)) for g in graphs)
 
     def _kernels(

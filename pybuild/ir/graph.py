@@ -110,10 +110,17 @@ class State:
 
     next     the tensor that it holds after a run
     initial  before the first run, and after a reset
+    in_file  the same in the order and length that the file has; None: as `initial`
     """
 
     next: str
     initial: Array = field(compare=False, repr=False)
+    in_file: Array | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def begun(self) -> Array:
+        """What a run of the file begins with."""
+        return self.initial if self.in_file is None else self.in_file
 
 
 @dataclass(frozen=True)

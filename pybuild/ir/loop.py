@@ -306,6 +306,7 @@ class Func:
     arrays    local arrays (name, element, length), on the stack
     in_place  what it writes may be what it reads, element for element: each turn
               of an innermost loop touches only elements of its own
+    ordered   in place, and an iteration may read what one before it wrote
     doc       what `told` says of it, for readers of the C; of no meaning
     """
 
@@ -315,6 +316,7 @@ class Func:
     body: tuple[Stmt, ...]
     in_place: bool = False
     doc: str = field(default="", compare=False)
+    ordered: bool = False
 
     def __hash__(self) -> int:
         """Few kernels of one name differ: their bodies need not be walked."""

@@ -97,9 +97,9 @@ def _plain(name: str) -> str:
     return short if keyword.iskeyword(short) else name
 
 
-def _is_in_place(node: ast.FunctionDef) -> bool:
-    return any(isinstance(d, ast.Name) and d.id == "in_place"
-               for d in node.decorator_list)  # fmt: skip
+def _is(word: str, node: ast.FunctionDef) -> bool:
+    """True if the word is a decorator of the function."""
+    return any(isinstance(d, ast.Name) and d.id == word for d in node.decorator_list)
 
 
 def _documented(node: ast.FunctionDef) -> tuple[str, list[ast.stmt]]:
@@ -149,7 +149,8 @@ class _Reader:
                 case _:
                     raise _fault(array, "is not an array")
         made = self._block(body, scope)
-        return Func(node.name, args, tuple(arrays), made, _is_in_place(node), doc)
+        in_place, ordered = _is("in_place", node), _is("ordered", node)
+        return Func(node.name, args, tuple(arrays), made, in_place, doc, ordered)
 
     def _params(self, node: ast.FunctionDef) -> _Scope:
         return {a.arg: Var(_plain(a.arg), _type(a.annotation)) for a in node.args.args}
@@ -177,7 +178,7 @@ class _Reader:
         inner = self._params(node)
         doc, lines = _documented(node)
         body, params = self._block(lines, inner), tuple(inner.values())
-        return Part(node.name, params, args, body, _is_in_place(node), doc)
+        return Part(node.name, params, args, body, _is("in_place", node), doc)
 
     def _stmt(self, node: ast.stmt, scope: _Scope) -> Stmt:
         match node:

@@ -68,6 +68,7 @@ def text(func: Func) -> str:
     for intrin in intrins(func):
         lines += [] if isinstance(intrin, Piece) else [*_intrin(intrin), ""]
     lines += ["@in_place"] if func.in_place else []
+    lines += ["@ordered"] if func.ordered else []
     lines.append(f"def {func.name}({_params(func.args)}):")
     lines += _doc(func.doc, 1)
     for var, length in func.arrays:

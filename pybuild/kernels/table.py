@@ -86,6 +86,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "roi_align": detect.roi_align,
     "scale_sums": scale.scale_sums,
     "scatter": index.scatter,
+    "shift": shape.shift,
     "slice": shape.strided_slice,
     "softmax": softmax.softmax,
     "suppress": detect.suppress,

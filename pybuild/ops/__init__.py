@@ -55,6 +55,7 @@ OPERATORS: dict[str, Operator] = {
     "leaky_relu": _UNARY,
     "pad": Operator(shape.infer_pad, shape.pad, nothing),
     "concat": Operator(shape.infer_concat, shape.concat, nothing),
+    "shift": Operator(shape.infer_shift, shape.shift, nothing),
     "reshape": Operator(shape.infer_reshape, shape.reshape, nothing),
     "transpose": Operator(shape.infer_transpose, shape.transpose, nothing),
     "slice": Operator(shape.infer_slice, shape.slice_, nothing),

@@ -79,17 +79,23 @@ def lookup(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def infer_scatter(node: Node, graph: Graph) -> Types:
-    """attrs join. Shapes  x[n, B]  indices[m]  updates[m, B]  y[n, B]"""
+    """attrs join, axis = 0. Shapes  x[A.., n, B..]  indices[m]  updates[A.., m, B..]
+    y[A.., n, B..]
+    """
     x, indices, updates = (
         operand(node, graph, 0),
         _indices(node, graph, 1),
         operand(node, graph, 2),
     )
-    flat = (*indices.shape, *x.shape[1:])
-    if len(x.shape) != 2 or updates.shape != flat or updates.dtype is not x.dtype:
+    axis = int(node.attrs.get("axis", 0))
+    if not 0 <= axis < len(x.shape) or not x.shape[axis]:
+        raise invalid(node, graph, f"axis {axis} of {list(x.shape)}")
+    flat = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    one = len(indices.shape) == 1
+    if not one or updates.shape != flat or updates.dtype is not x.dtype:
         what = f"{list(updates.shape)} does not fit {list(x.shape)}"
         raise invalid(node, graph, what)
-    if node.attrs["join"] not in JOINS or not x.shape[0]:
+    if node.attrs["join"] not in JOINS:
         raise invalid(node, graph, f"join '{node.attrs['join']}' does not exist")
     return ((x.shape, x.dtype),)
 
@@ -98,7 +104,9 @@ def scatter(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """x with rows replaced by, or joined with, updates, one after the other."""
     from pybuild.ops.map import FUNCTIONS
 
-    y, updates = value(values, 0).copy(), value(values, 2)
+    axis = int(node.attrs.get("axis", 0))
+    made = value(values, 0).copy()
+    y, updates = np.moveaxis(made, axis, 0), np.moveaxis(value(values, 2), axis, 0)
     held = _held(value(values, 1), y.shape[0])
     joins = JOINS[node.attrs["join"]]
     with np.errstate(all="ignore"):
@@ -109,7 +117,7 @@ def scatter(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
                 else update
             )
             y[row] = joined
-    return (y,)
+    return (made,)
 
 
 def infer_top_k(node: Node, graph: Graph) -> Types:

@@ -76,6 +76,27 @@ def concat(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     return (np.concatenate(parts, int(node.attrs["axis"])),)
 
 
+def infer_shift(node: Node, graph: Graph) -> Types:
+    """attrs axis. Shapes  x[A.., n, B..]  new[A.., m, B..], m < n  y[A.., n, B..]"""
+    x, new = operand(node, graph, 0), operand(node, graph, 1)
+    axis = int(node.attrs["axis"])
+    fits = 0 <= axis < len(x.shape) == len(new.shape) and x.dtype is new.dtype
+    if fits:
+        rest = [t.shape[:axis] + t.shape[axis + 1 :] for t in (x, new)]
+        fits = rest[0] == rest[1] and 0 < new.shape[axis] < x.shape[axis]
+    if not fits:
+        what = f"{list(new.shape)} is no part of {list(x.shape)} along axis {axis}"
+        raise invalid(node, graph, what)
+    return ((x.shape, x.dtype),)
+
+
+def shift(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """x moved on along an axis, and new elements behind it: a window over time."""
+    x, new, axis = value(values, 0), value(values, 1), int(node.attrs["axis"])
+    rest = np.split(x, [new.shape[axis]], axis)[1]
+    return (np.concatenate([rest, new], axis),)
+
+
 def infer_reshape(node: Node, graph: Graph) -> Types:
     """The shape is that of the output's tensor."""
     x, y = operand(node, graph, 0), graph.tensor(node.output)

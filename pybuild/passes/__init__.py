@@ -19,6 +19,7 @@ from pybuild.passes.channels.constant import drop_constant_channels
 from pybuild.passes.channels.settle import settle_channels
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.dynamic import join_dynamic
+from pybuild.passes.ends.state_order import with_state_order
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
@@ -27,6 +28,7 @@ from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.phases import refuse_transposed, split_phases
+from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
@@ -65,6 +67,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fold_transposes", _plain(fold_transposes)),
     ("merge_reshapes", _plain(merge_reshapes)),
     ("sink_reshapes", _plain(sink_reshapes)),
+    ("share_heads", _plain(share_heads)),
     ("fuse_pad", _plain(fuse_pad)),
     ("fuse_batch_norm", _plain(fuse_batch_norm)),
     ("fuse_activation", _plain(fuse_activation)),
@@ -110,9 +113,11 @@ def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
     """
     verify(graph)
     verify_scales(graph)
-    before, graph = graph, opened(graph)
+    given = bool(graph.storage) or graph.is_placed
+    before = graph if given else with_state_order(graph)
+    graph = opened(before)
     with np.errstate(all="ignore"):  # constants of a damaged file
-        for name, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
+        for name, one in AS_GIVEN if given else PIPELINE:
             made = one(graph, options)
             if made is not graph:
                 verify(made)

@@ -209,5 +209,5 @@ def assigned(graph: Graph) -> Graph:
             made += "'"
         tensors[made] = replace(tensors[name], name=made)
         nodes.append(Node(ASSIGN, made, (old.next,), (made,)))
-        state[name] = State(made, old.initial)
+        state[name] = replace(old, next=made)
     return replace(graph, nodes=tuple(nodes), tensors=tensors, state=state)

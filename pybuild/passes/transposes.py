@@ -115,7 +115,8 @@ def _reshape(views: Views, node: Node) -> bool:
         return True
     found = None if view.shape else regrouped(base.shape, view.perm, target.shape)
     if found is None:
-        views.put(node.output, replace(view, shape=target.shape))
+        whole = tuple(base.shape[axis] for axis in view.perm) == target.shape
+        views.put(node.output, replace(view, shape=None if whole else target.shape))
         return True
     shape, perm = found
     name = views.fresh(node.output)
@@ -318,6 +319,28 @@ def _reordered(
     return edit.emit(replace(source, inputs=(made,), outputs=(output,)))
 
 
+def _scatter(views: Views, node: Node) -> bool:
+    """Rows are written along the axis of the base that is theirs."""
+    edit, view = views.edit, views.of(node.inputs[0])
+    axis = int(node.attrs.get("axis", 0))
+    shape, base = edit.old.tensor(node.output).shape, edit.tensors[view.base].shape
+    moved = [base[i] for i in view.perm]
+    places = (i for i, size in enumerate(moved) if size == shape[axis]
+              and math.prod(moved[:i]) == math.prod(shape[:axis]))  # fmt: skip
+    at = next(places, None)
+    if view.plain or at is None:
+        return False
+    moved[at] = edit.old.tensor(node.inputs[2]).shape[axis]
+    old, flat = edit.tensors[node.inputs[2]], edit.fresh(f"{node.inputs[2]}.flat")
+    rows = Node("reshape", flat, (views.read(node.inputs[2]),), (flat,))
+    edit.emit(rows, shape=tuple(moved), quant=old.quant, dtype=old.dtype)
+    name = views.fresh(node.inputs[2])
+    rows_of = views.compute(View(flat, inverse(view.perm)), name)
+    made = node.with_attrs(axis=view.perm[at])
+    inputs = (view.base, views.read(node.inputs[1]), rows_of)
+    return _on_base(views, made, inputs, view.perm, view.shape)
+
+
 _RULES: dict[str, Sweep] = {
     "transpose": _transpose,
     "reshape": _reshape,
@@ -336,6 +359,7 @@ _RULES: dict[str, Sweep] = {
     "matmul": _matmul,
     "dense": _dense,
     "dense_sums": _dense,
+    "scatter": _scatter,
 }
 
 

@@ -17,6 +17,7 @@ from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
 from pybuild.plan.buffers.preassigned import given_storage
 from pybuild.plan.buffers.sharing import Block, Views, find_views, lifetimes, scratch_of
+from pybuild.plan.buffers.state_in_place import overlays, written_in_place
 from pybuild.plan.choice import (
     Ways,
     chosen_rows,
@@ -84,8 +85,7 @@ def make_plan(
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
-    if not graph.storage:
-        graph = replace(graph, nodes=order_nodes(graph))
+    graph = _arranged(graph, candidates, bool(pushed))
     views = find_views(graph)
     nodes = [node for node in graph.nodes if node.output not in views.dropped]
     options = [(node, candidates(node, graph)) for node in nodes]
@@ -134,6 +134,18 @@ def make_plan(
         times = _times(found, options, weighed)
         return lighter(chosen_rows(ways, ram_limit, made, thrifty, times))
     return made(found, ram_limit)
+
+
+def _arranged(graph: Graph, candidates: Choose, pushed: bool) -> Graph:
+    """The graph in the order of its steps; states are written in place where they can
+    be, unless rows are pushed: all layers may have to be in one stage then."""
+    if not graph.storage:
+        graph = replace(graph, nodes=order_nodes(graph))
+
+    def allowed(node: Node, output: str) -> Collection[int]:
+        return overlays(node, output, candidates(node, graph))
+
+    return graph if pushed else written_in_place(graph, allowed)
 
 
 def _whole(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
@@ -84,6 +84,16 @@ class Plan:
     owners: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[Kept, ...] = ()
     occupied: Occupied | None = field(default=None, repr=False, compare=False)
+
+    def settled(self) -> Plan:
+        """The plan with less work where an output lies over what it is made of."""
+        return replace(self, steps=tuple(map(self._settled, self.steps)))
+
+    def _settled(self, step: Step) -> Step:
+        less, node = step.candidate.over, step.node
+        if less is None or self.places[node.output] != self.places[node.inputs[0]]:
+            return step
+        return replace(step, candidate=replace(step.candidate, args=less))
 
     @property
     def converted(self) -> Mapping[str, str]:

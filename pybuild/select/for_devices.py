@@ -8,6 +8,7 @@ from pybuild.errors import BuildError, all_known
 from pybuild.ir.graph import Graph
 from pybuild.options.table import BuildOptions
 from pybuild.passes import Seen
+from pybuild.passes.ends.windows import with_windows
 from pybuild.passes.legalise import of_numbers
 from pybuild.passes.state import assigned, closed, opened
 from pybuild.passes.stream import streamed
@@ -27,6 +28,8 @@ def for_devices(
     seen("streamed", graph)
     graph = closed(on_devices(opened(graph), table, asked.place), graph)
     seen("on_devices", graph)
+    graph = with_windows(graph)
+    seen("with_windows", graph)
     graph = assigned(graph)
     seen("assigned", graph)
     if asked.nan == "ignore":

@@ -113,7 +113,7 @@ def _mapped(call: Callable[..., Any], names: list[str], graph: Graph) -> Run:
     lost = flattened(graph, last)
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        begun = {name: state.initial for name, state in graph.state.items()}
+        begun = {name: state.begun for name, state in graph.state.items()}
         fed = {
             name: as_given(value, graph, name, last)
             for name, value in {**begun, **inputs, **graph.fixed}.items()

@@ -17,7 +17,7 @@ from pybuild.passes.qdq import COMPUTED, PLACES, WEIGHTED, moved_inputs
 from pybuild.records import dataclass
 
 _CASTS = ("quantize", "dequantize")
-_SAME = (*WEIGHTED, *COMPUTED, *PLACES, "assign")
+_SAME = (*WEIGHTED, *COMPUTED, *PLACES, "assign", "shift")
 # attributes that say how integers are rounded
 _ROUNDING = ("rounding", "exact", "wide")
 

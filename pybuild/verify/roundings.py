@@ -111,7 +111,7 @@ class _Walk:
         self.fixed = set(self.net.rt_inits_)
 
     def all(self, inputs: Mapping[str, Array]) -> Roundings:
-        begun = {name: state.initial for name, state in self.graph.state.items()}
+        begun = {name: state.begun for name, state in self.graph.state.items()}
         first: dict[str, Any] = {"": None, **self.net.rt_inits_}
         for name, value in {**begun, **inputs}.items():
             first[name] = wide(as_given(value, self.graph, name, self.last))

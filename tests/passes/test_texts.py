@@ -19,6 +19,7 @@ from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.pad import fuse_pad
+from pybuild.passes.products.heads import share_heads
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.transposes import fold_transposes
 from tests.passes.passes_graph import after
@@ -33,6 +34,7 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
     "merge_reshapes": merge_reshapes,
     "remove_dead": remove_dead,
     "remove_noops": remove_noops,
+    "share_heads": share_heads,
     "sink_reshapes": sink_reshapes,
 }
 CASES = sorted(HERE.glob("*/*.txt"))

@@ -81,7 +81,9 @@ def function(
     """
     printer = Printer(_reassigned(func), features)
     printer.known = definitions(func)
-    if func.in_place:
+    if func.ordered:
+        printer.reads = printer.writes = ""
+    elif func.in_place:
         printer.reads = printer.writes = ", !llvm.access.group !6"
         printer.innermost = ", !llvm.loop !7"
     scope: _Scope = {}

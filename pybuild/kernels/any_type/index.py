@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -117,48 +118,51 @@ def lookup(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidates for scatter."""
-    indices, updates = (graph.tensor(n) for n in node.inputs[1:])
-    y, joins = graph.tensor(node.output), JOINS[node.attrs["join"]]
+    """The candidates for scatter. Where the output lies over x, x is not copied."""
+    x, indices, updates = (graph.tensor(n) for n in node.inputs)
+    joins, axis = JOINS[node.attrs["join"]], int(node.attrs.get("axis", 0))
     operands = whole_operands(node, graph)
-    kind = memory(y.dtype) if joins else element(y)
-    inner = y.shape[1]
-    mark = f"_{node.attrs['join']}_{short(y.dtype)}" if joins else f"_{short(kind)}"
-    mark += ("" if inner == 1 else "_rows") + numbers_mark(node)
+    kind = memory(x.dtype) if joins else element(x)
+    outer, size, inner = outer_inner(x.shape, axis)
+    mark = f"_{node.attrs['join']}_{short(x.dtype)}" if joins else f"_{short(kind)}"
+    mark += "" if inner == 1 else "_rows"
+    mark += ("" if outer == 1 else "_each") + numbers_mark(node)
     how = f"joined by {node.attrs['join']}" if joins else "replaced"
     doc = told(
         f"y = x with updates at {indices.dtype.value} indices, {how}; indices outside "
         "are held within x",
-        "all of x is copied; then update by update",
+        "all of x is copied, unless y lies over x; then update by update",
     )
     k = Builder(f"scatter_{short(indices.dtype)}{mark}", doc)
     to = k.row("y", 0, kind, writable=True)
     source = k.row("x", operands.numbers[0], kind)
     wanted = k.row("indices", operands.numbers[1], indices.dtype)
     new = k.row("updates", operands.numbers[2], kind)
-    n, count = k.arg("size", y.shape[0]), k.arg("count", indices.size)
-    width = const(1) if inner == 1 else k.arg("inner", inner)
-    with k.loop("i", k.arg("all", y.size)) as i:
+    copied = len(k.values)
+    with k.loop("i", k.arg("copied", x.size)) as i:
         k.store(to, i, load(source, i))
+    n, count = k.arg("size", size), k.arg("count", indices.size)
+    width = const(1) if inner == 1 else k.arg("inner", inner)
+    outers = const(1) if outer == 1 else k.arg("outer", outer)
+
+    def put(at: Expr, update: Expr) -> None:
+        if not joins:
+            k.store(to, at, load(new, update))
+            return
+        pair = read(to, at, x.dtype), read(new, update, x.dtype)
+        value = apply(number_form(joins, node), pair, computed(x.dtype))
+        write(k, to, at, value, x.dtype)
+
     with k.loop("j", count) as j:
         place = _place(k, load(wanted, j), n, indices)
-        with k.loop("c", width) as c:
-            at = k.let("at", place * width + c)
-            if joins:
-                old, update = (
-                    read(p, where, y.dtype)
-                    for p, where in ((to, at), (new, j * width + c))
-                )
-                write(
-                    k,
-                    to,
-                    at,
-                    apply(number_form(joins, node), (old, update), computed(y.dtype)),
-                    y.dtype,
-                )
-            else:
-                k.store(to, at, load(new, j * width + c))
-    return [offer(k, operands, cost=_COST * (y.size + updates.size))]
+        with k.loop("o", outers) as o, k.loop("c", width) as c:
+            at = k.let("at", (o * n + place) * width + c)
+            put(at, (o * count + j) * width + c)
+    whole = () if node.inputs[0] in graph.constants else (0,)
+    cost = _COST * (x.size + updates.size)
+    made = offer(k, operands, in_place=whole, ordered=bool(whole), cost=cost)
+    args = (*made.args[:copied], 0, *made.args[copied + 1 :])
+    return [replace(made, over=args if whole else None)]
 
 
 def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:

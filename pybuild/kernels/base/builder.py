@@ -224,14 +224,16 @@ class Builder:
         """A piece that is written already, as a function."""
         self._blocks[-1].append(part)
 
-    def finish(self, in_place: bool = False) -> Func:
-        """The kernel, verified; `in_place`: it may write over what it has read."""
+    def finish(self, in_place: bool = False, ordered: bool = False) -> Func:
+        """The kernel, verified; `in_place`: it may write over what it has read;
+        `ordered`: and not only element for element."""
         assert len(self._blocks) == 1, f"{self.name}: a block is still open"
         with _FINISHING:  # other threads may ask for the same kernel
             if self._finished is None:
                 body = self._used(tuple(self._blocks[0]))
                 args, arrays = tuple(self._args), tuple(self._arrays)
-                made = Func(self.name, args, arrays, body, in_place, self.doc)
+                kinds = in_place, self.doc, ordered
+                made = Func(self.name, args, arrays, body, *kinds)
                 self._finished = _verified(made)
         assert self._finished.in_place == in_place
         return self._finished

@@ -93,6 +93,8 @@ class Candidate:
     in_place  inputs whose memory the first output may take over, or, where each band
               reads one row of it and writes one, row by row; of rows that are not
               as long the last, or shorter, bytes are read
+    also_in_place  (output, input): further outputs whose memory an input's may be
+    over      arguments for less work, where the first output lies over the first input
     finish    what ends the work when all bands are done: a step of its own
     small     little code for all layers, at more instructions or scratch
     spare     fewer bytes at far more instructions: where memory is short
@@ -110,6 +112,8 @@ class Candidate:
     scratch: int = 0
     in_place: tuple[int, ...] = ()
     cost: int = 0
+    also_in_place: tuple[tuple[int, int], ...] = ()
+    over: tuple[int, ...] | None = None
     finish: Candidate | None = None
     small: bool = False
     spare: bool = False

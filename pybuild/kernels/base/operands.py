@@ -107,11 +107,12 @@ def offer(
     *,
     tables: Sequence[Packed] = (),
     in_place: tuple[int, ...] = (),
+    ordered: bool = False,
     cost: int = 0,
 ) -> Candidate:
     """The candidate of a finished builder; `tables` follow the node's constants."""
     return Candidate(
-        func=k.finish(in_place=bool(in_place)),
+        func=k.finish(in_place=bool(in_place), ordered=ordered),
         args=tuple(k.values),
         outputs=(operands.output,),
         inputs=operands.inputs,

@@ -269,3 +269,48 @@ def _joined(
             to = k.let("next", offset(to, k.arg(f"chunk{index}", step)))
     cost = sum(part.cost for part in parts) * operands.images * operands.bands
     return offer(k, operands, cost=cost)
+
+
+def shift(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """x moved on along an axis, the new elements behind it; y may lie over x."""
+    y, operands = graph.tensor(node.output), whole_operands(node, graph)
+    axis, elem = int(node.attrs["axis"]), element(y)
+    whole = math.prod(y.shape[axis:])
+    new = math.prod(graph.tensor(node.inputs[1]).shape[axis:])
+    outer = math.prod(y.shape[:axis])
+    old = (Axis(outer, whole, whole), Axis(whole - new, 1, 1))
+    parts = old, (Axis(outer, new, whole), Axis(new, 1, 1))
+    each = [copies(target, one, elem) for one in parts]
+    kinds = {one[0].elem for one in each}
+    # a block reads all its bytes before it writes some, that others still have to read
+    safe = [o for o in each[0] if o.by is None or o.by.bytes <= new * elem.bytes]
+    if len(kinds) > 1 or not safe:
+        return [
+            _shifted([Copy(join(one), elem) for one in parts], whole, new, operands)
+        ]
+    found = [[safe[0], each[1][0]]]
+    if len(safe) > 1 or len(each[1]) > 1:
+        found.append([safe[-1], each[1][-1]])
+    size = elem.bytes // safe[0].elem.bytes
+    return [_shifted(pair, whole * size, new * size, operands) for pair in found]
+
+
+def _shifted(
+    parts: Sequence[Copy], whole: int, new: int, operands: Operands
+) -> Candidate:
+    """whole, new  elements along the axis, and how many of them are new"""
+    kind, keys = parts[0].elem, [part.key for part in parts]
+    what = f"x moved on, new elements behind it, elements of {_width(kind)}"
+    doc = told(what, "x from its first element to its last, then the new ones")
+    k = Builder(f"shift_{short(kind)}_{'_'.join(keys)}", doc)
+    to = k.row("y", 0, kind, writable=True)
+    x, added = (
+        k.row(name, n, kind)
+        for name, n in zip(("x", "new"), operands.numbers, strict=True)
+    )
+    from_ = k.let("from", offset(x, k.arg("moved", new)))
+    copy_axes(k, parts[0], from_, to, "0_")
+    behind = k.let("behind", offset(to, k.arg("kept", whole - new)))
+    copy_axes(k, parts[1], added, behind, "1_")
+    cost = sum(part.cost for part in parts)
+    return offer(k, operands, in_place=(0,), ordered=True, cost=cost)

@@ -46,6 +46,7 @@ from pybuild.ops.recurrent import (
     CELL_GATE,
     GATES,
     SIGMOID,
+    C,
     H,
     LstmParameters,
     Pair,
@@ -163,11 +164,12 @@ class Lstm:
                 self.every(many, now, before, cell, to)
                 k.assign(before, to)
         return Candidate(
-            func=k.finish(),
+            func=k.finish(in_place=True, ordered=True),
             args=tuple(k.values),
             outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
             inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
             constants=tuple(self.rows.tables),
+            also_in_place=((1, C),),
             cost=round(self.per_mac * macs(node, graph))
             + steps * batch * units * self.per_unit,
         )

@@ -70,11 +70,12 @@ class Svdf:
         x, old = self.rows.source(X, "x"), self.rows.source(STATE, "old")
         self.body(to, kept, x, old)
         return Candidate(
-            func=k.finish(),
+            func=k.finish(in_place=True, ordered=True),
             args=tuple(k.values),
             outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
             inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
             constants=tuple(self.rows.tables),
+            also_in_place=((1, STATE),),
             cost=round(self.per_mac * macs(node, graph)) + _COST * self.y.size,
         )
 

@@ -1,8 +1,8 @@
 """svdf of int8 with a state of int16 in three steps: the whole state moves on, filters
 take what the input gives, units weigh their filters over time.
 
-A core says how many values one instruction moves, and how it sums. The last of what is
-done by fours begins earlier: it is done twice.
+A core says how many values one instruction moves, and how it sums. The last of fours of
+filters, and of units, begins earlier: it is done twice.
 """
 
 from __future__ import annotations
@@ -97,11 +97,17 @@ class Steps(Svdf):
         raise NotImplementedError
 
     def _moved(self, here: Expr, before: Expr, size: Expr) -> None:
-        """All values one place on; the last of all filters are written anew later."""
+        """All values one place on, from the first, since the new ones may lie over the
+        old; the last of all filters are written anew later."""
         k, n = self.k, self.at_once
-        with k.loop("i", size - 1, 0, n, rolled=True) as i:
-            at = k.let("at", minimum(i, size - (1 + n)))
+        _, _, units, rank, memory = sizes(self.node, self.graph)
+        count = units * rank * memory - 1
+        whole = k.arg("moved", count // n * n)
+        with k.loop("i", whole, 0, n, rolled=True) as at:
             self.move(here, before, at)
+        if count % n:
+            with k.loop("i", size - 1, whole, rolled=True) as at:
+                k.store(here, at, load(before, at + 1))
 
     def move(self, here: Expr, before: Expr, at: Expr) -> None:
         for word in range(0, self.at_once, 2):

@@ -33,6 +33,7 @@ RULES: dict[str, str] = {
     "leaky_relu": PROPAGATES,
     "pad": MOVES,
     "concat": PROPAGATES,
+    "shift": MOVES,
     "reshape": MOVES,
     "transpose": MOVES,
     "slice": MOVES,

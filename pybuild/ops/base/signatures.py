@@ -155,6 +155,7 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "pad": Signature(1, 1, {"pads": _PAIRS}, {"value": _NUMBER}),
     "concat": Signature(1, ANY_NUMBER, {"axis": _INT}, _CLAMPED),
+    "shift": Signature(2, 2, {"axis": _INT}),
     "reshape": Signature(1, 1),
     "transpose": Signature(1, 1, {"perm": _INTS}),
     "slice": Signature(1, 1, {"begin": _INTS, "end": _INTS, "strides": _INTS}),
@@ -170,7 +171,7 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "gather": Signature(2, 2, {"axis": _INT}),
     "lookup": Signature(2, 2),
-    "scatter": Signature(3, 3, {"join": _TEXT}),
+    "scatter": Signature(3, 3, {"join": _TEXT}, {"axis": _INT}),
     "top_k": Signature(1, 1, {"k": _COUNT, "largest": _FLAG}),
     "distinct": Signature(1, 1, {"sorted": _FLAG}),
     "roi_align": Signature(

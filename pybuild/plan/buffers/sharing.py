@@ -39,15 +39,15 @@ class Views:
 def find_views(graph: Graph) -> Views:
     """Reshapes, leading slices and leading concatenations as views.
 
-    What a state becomes is written where the state is.
+    What a state becomes is written where the state is: by an assignment, or by the
+    layer that computes it (state_in_place.py).
 
     Where the file gives storage, only reshapes whose output lies where their
     input does. An input and an output, or two outputs, never share a group:
     each can be bound to the user's own memory.
     """
     finder = _Finder(graph)
-    for name, state in graph.state.items():
-        finder.parent[state.next] = View(name, 0)
+    finder.assign()
     if graph.storage:
         for node in graph.nodes:
             if node.op == "reshape" and _lies_there(node, graph):
@@ -64,6 +64,7 @@ def find_views(graph: Graph) -> Views:
     for node in graph.nodes:
         if node.op == "concat":
             finder.join(node)
+    finder.settle()
     return Views(finder.flat(), frozenset(finder.dropped))
 
 
@@ -78,14 +79,16 @@ class _Finder:
     parent: dict[str, View] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
     bound: dict[str, str] = field(init=False)  # group root -> boundary tensor
-    assigned: frozenset[str] = field(init=False)
+    assigned: frozenset[str] = field(init=False)  # what states become
+    by_node: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         names = (*self.graph.inputs, *self.graph.outputs, *self.graph.state)
         self.bound = {name: name for name in names}
-        self.assigned = frozenset(
-            node.inputs[0] for node in self.graph.nodes if node.op == ASSIGN
-        )
+        nodes = [node for node in self.graph.nodes if node.op == ASSIGN]
+        nexts = {state.next for state in self.graph.state.values()}
+        self.assigned = frozenset({node.inputs[0] for node in nodes} | nexts)
+        self.by_node = frozenset(node.output for node in nodes)
 
     def find(self, tensor: str) -> View:
         at = 0
@@ -94,6 +97,19 @@ class _Finder:
             at += view.at
             tensor = view.root
         return View(tensor, at)
+
+    def assign(self) -> None:
+        """Puts what assignments write where the state is."""
+        for name, state in self.graph.state.items():
+            if state.next in self.by_node:
+                self.parent[state.next] = View(name, 0)
+
+    def settle(self) -> None:
+        """Puts what layers write as a state's next value where the state is."""
+        for name, state in self.graph.state.items():
+            root = self.find(state.next).root
+            if root != name:
+                self.parent[root] = View(name, 0)
 
     def alias(self, node: Node, at: int) -> None:
         """Makes the output a window of the input, where nothing forbids it."""

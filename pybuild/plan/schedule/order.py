@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -32,6 +32,7 @@ def order_nodes(graph: Graph) -> tuple[Node, ...]:
         inputs = (*graph.inputs, *(node.output for node in first))
         return (*first, *order_nodes(replace(graph, nodes=rest, inputs=inputs)))
     last = tuple(node for node in graph.nodes if node.op == ASSIGN)
+    states = {state.next: name for name, state in graph.state.items()}
     if last:
         rest = tuple(node for node in graph.nodes if node.op != ASSIGN)
         ends = (*graph.outputs, *(node.inputs[0] for node in last))
@@ -39,7 +40,10 @@ def order_nodes(graph: Graph) -> tuple[Node, ...]:
         graph = replace(graph, nodes=rest, inputs=inputs, outputs=ends)
     greedy = _greedy(graph)
     less = _peak(graph, greedy) < _peak(graph, graph.nodes)
-    return _assigned(greedy if less else graph.nodes, last, graph)
+    nodes = greedy if less else graph.nodes
+    for node in last:
+        nodes = _old_first(nodes, states[node.output], node.inputs[0])
+    return _assigned(nodes, last, states)
 
 
 def orders(needs: Sequence[frozenset[int]], most: int) -> list[tuple[int, ...]]:
@@ -87,13 +91,43 @@ def _any(needs: Sequence[frozenset[int]], chance: random.Random) -> tuple[int, .
     return tuple(chosen)
 
 
+def _old_first(nodes: tuple[Node, ...], name: str, source: str) -> tuple[Node, ...]:
+    """The nodes, what computes the next value of a state after all that read the old
+    one, so that it can be written in its place. As they are where that cannot be.
+
+    name    the state; source: its next value
+    """
+    new, old = {source}, {name}
+    for node in reversed(nodes):
+        if node.op == "reshape" and node.output in new:
+            new.add(node.inputs[0])
+    for node in nodes:
+        if node.op in ("reshape", "slice") and node.inputs[0] in old:
+            old.add(node.output)
+    makers = [i for i, n in enumerate(nodes) if new & {*n.outputs}]
+    first = min((i for i in makers if nodes[i].op != "reshape"), default=len(nodes))
+    late = {*nodes[first].outputs} if first < len(nodes) else set()
+    moved, rest = [first], list[int]()
+    for i in range(first + 1, len(nodes)):
+        depends = bool(late & {*nodes[i].inputs})
+        if depends:
+            late |= {*nodes[i].outputs}
+        (moved if depends else rest).append(i)
+    readers = [i for i in range(first + 1, len(nodes)) if old & {*nodes[i].inputs}]
+    if not readers or not {*readers} <= {*rest}:
+        return nodes
+    end = max(readers) + 1
+    head = [i for i in rest if i < end]
+    tail = [i for i in range(first, len(nodes)) if i not in {*head}]
+    return tuple(nodes[i] for i in (*range(first), *head, *tail))
+
+
 def _assigned(
-    nodes: tuple[Node, ...], last: tuple[Node, ...], graph: Graph
+    nodes: tuple[Node, ...], last: tuple[Node, ...], states: Mapping[str, str]
 ) -> tuple[Node, ...]:
     """The nodes with assignments, each as early as can be; at the end where views of
     the old value are read."""
     made: dict[int, list[Node]] = {}
-    states = {state.next: name for name, state in graph.state.items()}
     for node in last:
         old, source, at = states[node.output], node.inputs[0], 0
         for index, other in enumerate(nodes):

@@ -90,6 +90,7 @@ class Cuts:
     nodes   in their order, with what can compute each
     groups  memory of each group of views, alive from node to node
     known   what was found of stages of this graph
+    apart   pairs of nodes that no stage may have both of, by number
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Cuts:
         groups: Sequence[Block],
         fixed: frozenset[str],
         known: Saved,
+        apart: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.nodes, self.views, self._known = nodes, views, known.found
         self.fixed = fixed
@@ -118,6 +120,10 @@ class Cuts:
         # of stages that begin with a node: edges that are summed, and their sum
         self._between: dict[int, tuple[int, int]] = {}
         self.work = 0
+        self._ends = [len(nodes)] * len(nodes)
+        for first, end in apart:
+            for i in range(first + 1):
+                self._ends[i] = min(self._ends[i], end)
         self._prepare()
 
     def _find_edges(self) -> list[int]:
@@ -154,7 +160,8 @@ class Cuts:
                 break  # of a large graph: its stages stay shorter
             for i in range(count - size + 1):
                 j, row = i + size, self.bases[i]
-                if len(row) == size - 1 and self.joined[i] and self.joined[j - 1]:
+                able = self.joined[i] and self.joined[j - 1] and j <= self._ends[i]
+                if len(row) == size - 1 and able:
                     alive = begun[j] - ended[i + 1]
                     row.append(alive - self._saving(i, j) + COUNTER * size)
         first = [row[0] if row else None for row in self.joined]

@@ -13,6 +13,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.ops.base.signatures import WHEN_SET
 from pybuild.plan.buffers.sharing import Block, Storage, Views, groups, staged
+from pybuild.plan.buffers.state_in_place import old_reads
 from pybuild.plan.schedule.lock_step import PUSH, Link, Lockstep, Ring, Work, join
 from pybuild.plan.schedule.order import orders
 from pybuild.plan.schedule.partition import Cut, Cuts, Saved, expand
@@ -91,7 +92,9 @@ class Search:
         fixed = frozenset(self.views.of(name).root for name in self.lazy)
         held = groups(self.graph, chosen, self.views, self.keep_inputs)
         mine = [group for group in held if group.name not in fixed]
-        return Cuts(self.nodes, self.views, mine, fixed, self.known)
+        nodes = [node for node, _ in self.nodes]
+        apart = old_reads(self.graph, self.views, nodes)
+        return Cuts(self.nodes, self.views, mine, fixed, self.known, apart)
 
     @functools.cached_property
     def most(self) -> int:

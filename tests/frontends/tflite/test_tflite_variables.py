@@ -137,3 +137,44 @@ def test_each_sample_of_a_check_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(file("INT8"))
     assert check(path, pybuild.load(path).build(), ["llvm"], samples=3).ok
+
+
+@pytest.mark.parametrize("kind", ["INT8", "FLOAT32"])
+def test_a_cache_is_written_where_it_lies(kind: str) -> None:
+    """v := v with a row of x at a computed place (DYNAMIC_UPDATE_SLICE); y = v + v."""
+    shape, row = (1, 8, 2, 4), (1, 1, 2, 4)
+    tensors = [
+        FileTensor(name, one, kind, None, *scales(kind))
+        for name, one in (("x", row), ("old", shape), ("new", shape), ("y", shape))
+    ]
+    tensors += [FileTensor("at", (4,), "INT32"), FileTensor("h", (), "RESOURCE")]
+    operators = [
+        FileOperator("CALL_ONCE", (), (), "CallOnceOptions", {"InitSubgraphIndex": 1}),
+        handle(5, "v"),
+        FileOperator("READ_VARIABLE", (5,), (1,), "ReadVariableOptions"),
+        FileOperator("DYNAMIC_UPDATE_SLICE", (1, 0, 4), (2,)),
+        FileOperator("ADD", (2, 2), (3,), "AddOptions"),
+        FileOperator("ASSIGN_VARIABLE", (5, 2), (), "AssignVariableOptions"),
+    ]
+    dtype = np.int8 if kind == "INT8" else np.float32
+    rng = np.random.default_rng(1)
+    first = rng.integers(-9, 9, shape).astype(dtype)
+    inside = [FileTensor("h", (), "RESOURCE")]
+    inside.append(FileTensor("v", shape, kind, first, *scales(kind)))
+    calls = [
+        handle(0, "v"),
+        FileOperator("ASSIGN_VARIABLE", (0, 1), (), "AssignVariableOptions"),
+    ]
+    data = write(tensors, operators, [0, 4], [3], called=[(inside, calls)])
+    library = Model("m.tflite", load("m.tflite", data, {}), "litert", "").build()
+    assert all(step.node.op != "assign" for step in library.plan.steps)
+    net = library.host()
+    inputs = [
+        {
+            "x": rng.integers(-9, 9, row).astype(dtype),
+            "at": np.array([0, n, 0, 0], "i4"),
+        }
+        for n in (0, 3, 7, 11, -2, 3)
+    ]
+    for given, want in zip(inputs, run_litert(data, inputs), strict=True):
+        np.testing.assert_array_equal(net(**given)["y"], want["y"])

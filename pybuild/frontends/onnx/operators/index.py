@@ -58,8 +58,11 @@ def gather_nd(flow: Flow) -> None:
     flow.give(flow.reshape(made, (*wanted[:-1], *rest)))
 
 
-def _scattered(flow: Flow, x: str, places: str, updates: str, join: str) -> str:
-    return flow.emit("scatter", [x, places, updates], {"join": join})
+def _scattered(flow: Flow, x: str, places: str, updates: str, axis: int = 0) -> str:
+    """x with the rows of `updates` at one row of places along an axis."""
+    join = str(flow.op.attrs.get("reduction", "none"))
+    attrs = {"join": join, "axis": axis} if axis else {"join": join}
+    return flow.emit("scatter", [x, places, updates], attrs)
 
 
 @flowing
@@ -67,14 +70,13 @@ def scatter_nd(flow: Flow) -> None:
     x, indices, updates = flow.args()
     shape, wanted = flow.shape(x), flow.shape(indices)
     places, rows = _row_places(flow, x, indices, 0)
-    width = math.prod(shape[wanted[-1] :])
+    rest = shape[wanted[-1] :] or (1,)
     count = math.prod(wanted[:-1])
     made = _scattered(
         flow,
-        flow.reshape(x, (rows, width)),
+        flow.reshape(x, (rows, *rest)),
         flow.reshape(places, (count,)),
-        flow.reshape(updates, (count, width)),
-        str(flow.op.attrs.get("reduction", "none")),
+        flow.reshape(updates, (count, *rest)),
     )
     flow.give(flow.reshape(made, shape))
 
@@ -89,6 +91,10 @@ def scatter_elements(flow: Flow) -> None:
 def _along(flow: Flow, x: str, given: tuple[str, str], axis: int) -> str:
     shape = flow.shape(x)
     indices, updates = given
+    row = _row(flow, indices, axis)
+    whole = (*shape[:axis], flow.shape(indices)[axis], *shape[axis + 1 :])
+    if row is not None and flow.shape(updates) == flow.shape(indices) == whole:
+        return _scattered(flow, x, row, updates, axis)
     count = math.prod(flow.shape(indices))
     places = flow.reshape(flat_places(flow, x, indices, axis), (count,))
     made = _scattered(
@@ -96,9 +102,25 @@ def _along(flow: Flow, x: str, given: tuple[str, str], axis: int) -> str:
         flow.reshape(x, (math.prod(shape), 1)),
         places,
         flow.reshape(updates, (count, 1)),
-        str(flow.op.attrs.get("reduction", "none")),
     )
     return flow.reshape(made, shape)
+
+
+def _row(flow: Flow, indices: str, axis: int) -> str | None:
+    """The indices of one row, if those of all others along an axis are the same."""
+    wanted, known = flow.shape(indices), flow.known(indices)
+    if known is not None:
+        first = np.moveaxis(known, axis, -1).reshape(-1, wanted[axis])
+        alike = bool((first == first[:1]).all())
+        return flow.const(first[0].astype(np.int64)) if alike else None
+    for node in reversed(flow.draft.nodes):  # which may broadcast one row
+        copies = node.op == "copy" or node.attrs.get("fn") == "copy"
+        if node.output == indices and copies:
+            indices = node.inputs[0]
+    shape = (*(1 for _ in wanted), *flow.shape(indices))[-len(wanted) :]
+    if shape[axis] != wanted[axis] or math.prod(shape) != wanted[axis]:
+        return None
+    return flow.reshape(indices, (wanted[axis],))
 
 
 @flowing

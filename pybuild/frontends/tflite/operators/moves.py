@@ -341,6 +341,14 @@ def dynamic_update_slice(call: Call) -> None:
         raise call.error(f"{list(update.shape)} does not fit {list(x.shape)}")
     begin = flow.map("maximum", starts, flow.const(0, starts))
     begin = flow.map("minimum", begin, flow.const(room, starts))
+    free = [axis for axis, count in enumerate(room) if count]
+    if len(free) < 2:
+        axis = free[0] if free else 0
+        count = flow.const(range(update.shape[axis]), DType.INT32)
+        rows = flow.add(flow.part(begin, 0, axis, axis + 1), count)
+        attrs = {"join": "none", "axis": axis} if axis else {"join": "none"}
+        flow.give(flow.node("scatter", [x, rows, update], attrs))
+        return
     steps = [math.prod(x.shape[i + 1 :]) for i in range(len(x.shape))]
     first = flow.mul(begin, flow.const(steps, begin))
     first = flow.reduce("sum", first, (0,), False)

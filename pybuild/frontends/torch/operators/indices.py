@@ -90,18 +90,12 @@ def _put(
     """x[..., rows, ...] = values along one axis; values broadcast."""
     rank = w.rank(x)
     count = int(np.prod(w.shape(rows)))
-    order = [axis, *(i for i in range(rank) if i != axis)]
     shape = list(w.shape(x))
     shape[axis] = count
     wide = w.op("Expand", values, w.ints(shape))
-    at = w.reshape(w.as_kind(rows, "int64"), (count, 1))
-    if axis == 0:
-        w.give("ScatterND", x, at, wide, reduction=reduction)
-        return
-    moved = w.op("Transpose", x, perm=order)
-    turned = w.op("Transpose", wide, perm=order)
-    made = w.op("ScatterND", moved, at, turned, reduction=reduction)
-    w.give("Transpose", made, perm=[order.index(i) for i in range(rank)])
+    row = [count if i == axis else 1 for i in range(rank)]
+    at = w.op("Expand", w.reshape(w.as_kind(rows, "int64"), row), w.ints(shape))
+    w.give("ScatterElements", x, at, wide, axis=axis, reduction=reduction)
 
 
 def index_copy(w: Writer, call: Call) -> None:

@@ -1,0 +1,1 @@
+"""Products of two computed tensors: heads that share keys and values."""
