@@ -1,6 +1,7 @@
-"""Runs of loads, shifts, products and packs of vectors in Loop IR, as pieces of assembly: gcc
-has no registers left there, adds to each pointer, and spills. A load moves its pointer
-itself; which registers are needed is plain. The C of the same statements stands beside.
+"""Runs of loads, shifts, products and packs of vectors in Loop IR, as pieces of
+assembly: gcc has no registers left there, adds to each pointer, and spills. A load
+moves its pointer itself; which registers are needed is plain. The C of the same
+statements stands beside.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def read(stmt: Stmt) -> list[Var]:
 
 
 def _is_simple(stmt: Stmt) -> bool:
-    """A vector is loaded, or of int4 taken apart, a product added, sums packed, or a pointer moved."""
+    """A vector is loaded, or of int4 taken apart, a product added, sums shifted or
+    packed, or a pointer moved."""
     match stmt:
         case Let(Var(_, VectorType() as kind), WideLoad(Var() as x, Const(), _)):
             return (pointer_type(x).elem, kind) in _LOADS

@@ -298,9 +298,8 @@ def _runs_of_int4(layer: Layer, kernels: Array) -> Layer:
     first = np.asarray(_first_of_pairs(layer))[::2]
     few = chunks(first, 4 * len(layer.order))
     lanes = (reach(_of_fours(layer, kernels, some)) for some in few)
-    turns = np.concatenate([
-        each.reshape(len(each), layer.turns, -1).sum(2, dtype=np.int64) for each in lanes
-    ])  # fmt: skip
+    shape = (-1, layer.turns, len(layer.order) // layer.turns)
+    turns = np.concatenate([n.reshape(shape).sum(2, dtype=np.int64) for n in lanes])
     while True:
         starts = range(0, layer.turns, layer.run_turns)
         if np.add.reduceat(turns, [*starts], axis=1).max() <= _MOST:

@@ -10,6 +10,7 @@ adds to all four sums; three products with b, c and d alone tell them apart. The
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.ir.loop import Expr, Var, const, load, offset
@@ -25,21 +26,22 @@ _FIRST = 12  # the bits before channel a
 # of a half: what b, c and d reach, which is subtracted from the sum of all
 _REST = sum(15 << bits for _, bits in _MASKS)
 
+Int32s = npt.NDArray[np.int32]
 # for each pixel, the sums of a word's four channels, and of those of b, c and d alone
 _Four = list[Var]
 
 
-def halves(weights: Array) -> Array:
+def halves(weights: Array) -> Int32s:
     """Weights [blocks, 4, lanes], of four output channels each, as halves of words:
     int32[blocks, lanes]."""
     a, b, c, d = weights.astype(np.int32).transpose(1, 0, 2)
-    made: Array = (a << _FIRST) + (b + BIAS << 8) + (c + BIAS << 4) + d + BIAS
+    made: Int32s = (a << _FIRST) + (b + BIAS << 8) + (c + BIAS << 4) + d + BIAS
     return made
 
 
-def reach(weights: Array) -> Array:
+def reach(weights: Array) -> Int32s:
     """How far a product by -128 moves the sums of each lane, and their difference."""
-    found: Array = 128 * (np.abs(halves(weights)) + _REST)
+    found: Int32s = 128 * (np.abs(halves(weights)) + _REST)
     return found
 
 
@@ -115,10 +117,10 @@ class Int4Sums(Sums):
 
     def _apart(self, four: _Four) -> list[Expr]:
         """The sums of each channel, of three with 8 times that of the inputs."""
-        rest = four[0]
-        parts: list[Expr] = [part >> bits for part, (_, bits) in zip(four[1:], _MASKS)]
-        total: Expr = rest
-        for part in four[1:]:
+        total: Expr = four[0]
+        parts = list[Expr]()
+        for part, (_, bits) in zip(four[1:], _MASKS, strict=True):
+            parts.append(part >> bits)
             total = total - part
         return [total >> _FIRST, *parts]
 

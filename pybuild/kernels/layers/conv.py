@@ -278,7 +278,8 @@ class Layer:
         if not self.direct:
             first = "widened to int16 into the patch"
         return told(
-            f"{kind}, {weights}, int32 sums by pairs of int16 (SMLAD): {self.window.words}",
+            f"{kind}, {weights}, int32 sums by pairs of int16 (SMLAD): "
+            f"{self.window.words}",
             f"{many} at a time, {first}; then all output channels; weights forward, "
             "once for these pixels",
             self.epilogue.words,

@@ -77,9 +77,9 @@ def _two_in_a_byte(layer: Layer, blocks: Array) -> Array:
     """[block, channel, tap] with two channels as one, if they are of 4 bits."""
     if not layer.int4:
         return blocks
-    high, low = blocks[:, 0::2], blocks[:, 1::2]
-    made: Array = 16 * high + (low if layer.joint else low & 15)
-    return made
+    wide = blocks.astype(np.int32)
+    high, low = wide[:, 0::2], wide[:, 1::2]
+    return (16 * high + (low if layer.joint else low & 15)).astype(np.int8)
 
 
 def _of_int4(layer: Layer, kernels: Array) -> list[Layer]:

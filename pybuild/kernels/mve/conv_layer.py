@@ -279,7 +279,8 @@ class Layer:
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         first = "read where they lie" if self.direct else "copied into the patch"
         return told(
-            f"{kind}, {self.elem.value}{' x int4' * self.int4}, int{64 if self.run_steps else 32} sums: "
+            f"{kind}, {self.elem.value}{' x int4' * self.int4}, "
+            f"int{64 if self.run_steps else 32} sums: "
             f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
             f"time{', two and two' * (len(self.passes) > 1)}, {self.step} taps a vector"
