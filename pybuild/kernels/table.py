@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
@@ -165,7 +166,7 @@ def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candi
         return [c for c in found if not _packs(c)]
     least, cost = min(c.scratch for c in packed), min(c.cost for c in packed)
     slower = [c for c in found if c.scratch < least and c.cost > cost]
-    return [*packed, *([] if optimise == "size" else slower)]
+    return [*packed, *(replace(c, spare=True) for c in slower)]
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:

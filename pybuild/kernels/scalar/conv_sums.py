@@ -131,7 +131,7 @@ class Sums:
         values = [k.let("value", v) for v in (IN_ORDER(values[0]), *values[1:])]
         for j in range(layer.loads):
             weight: Expr = cast(load(w, tap * layer.loads + j), INT32)
-            if layer.words * layer.pixels > _MANY:
+            if layer.int4 or layer.words * layer.pixels > _MANY:
                 weight = IN_ORDER(weight)
             weight = k.let("weight", weight)
             if not layer.int4:
@@ -140,8 +140,8 @@ class Sums:
             low = weight & 15
             if not layer.unsigned:
                 low = cast(cast(weight * 16, INT8), INT32) >> 4
-            self._add(sums[2 * j], values, k.let("high", weight >> 4))
-            self._add(sums[2 * j + 1], values, k.let("low", low))
+            self._add(sums[2 * j], values, k.let("high", IN_ORDER(weight >> 4)))
+            self._add(sums[2 * j + 1], values, k.let("low", IN_ORDER(low)))
 
     def _add(self, sums: Sequence[Var], values: Sequence[Expr], weight: Expr) -> None:
         """The products of a channel's weight with each pixel."""
