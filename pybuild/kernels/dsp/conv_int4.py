@@ -1,10 +1,7 @@
-"""The sums of conv_code.py's kernels where weights have 4 bits: how the weights of four
-output channels lie in a half of a word, and the part that multiplies them.
+"""The sums of conv_code.py's kernels where weights have 4 bits: the weights of four
+output channels lie in a half of a word.
 
-A half is 4096 * a + 256 * (b + 8) + 16 * (c + 8) + d + 8: a has a sign, b, c and d have
-none, so nothing is borrowed and a mask tells them apart. A product with the whole word
-adds to all four sums; three products with b, c and d alone tell them apart. The 8s add
-8 times the sum of the inputs to each sum, which is computed once for all channels.
+Knows no node.
 """
 
 from __future__ import annotations
@@ -19,6 +16,11 @@ from pybuild.kernels.dsp.conv_sums import Memory, Sums
 from pybuild.kernels.epilogues.affine_end import is_signed
 from pybuild.kernels.layers.conv import INT4_OUTPUTS
 
+# A half is 4096 * a + 256 * (b + 8) + 16 * (c + 8) + d + 8: a has a sign, b, c and d
+# have none, so nothing is borrowed and a mask tells them apart. A product with the
+# whole word adds to all four sums; three products with b, c and d alone tell them
+# apart. The 8s add 8 times the sum of the inputs to each sum, which is computed once
+# for all channels.
 BIAS = 8  # what makes an int4 an uint4
 # channels b, c and d of a word of two halves, and the bits before each
 _MASKS = ((0x0F000F00, 8), (0x00F000F0, 4), (0x000F000F, 0))

@@ -27,8 +27,8 @@ from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
+from pybuild.kernels.layers.int4_products import apart, lower, multiply
 from pybuild.kernels.layers.sums16 import LongSums
-from pybuild.kernels.mve.conv_int4 import apart, lower, multiply
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.conv_patches import Patches
 from pybuild.kernels.mve.epilogue import Ending, VectorFinish, finish_of
