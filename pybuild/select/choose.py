@@ -76,7 +76,7 @@ def options_of(
             name = names.setdefault(func, new)
             counts[func.name] += name == new
         pieces = {name: made.kernel, **made.parts}
-        usable = candidate.finish is None
+        usable = candidate.finish is None and not candidate.spare
         tables = _table_bytes(candidate)
         work = _work(candidate)
         return Option(name, made.instructions, pieces, func, usable, tables, work)
