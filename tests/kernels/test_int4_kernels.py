@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pybuild.boards.bench import bench_on_board
 from pybuild.boards.device import run_recorded
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph
@@ -129,3 +130,22 @@ def test_where_they_are_bytes(target: str) -> None:
     assert not packed(graph((1, 128, 16), -8, bits=5), target)
     assert not packed(graph((1, 64, 12), -8), target)
     assert not packed(graph((1, 128, 16), -8), target, "speed")
+
+
+@pytest.mark.parametrize(
+    ("target", "least", "most"),
+    [("cortex-m4", -8, 1.2), ("cortex-m55", -7, 1.15)],
+)
+@pytest.mark.parametrize("sizes", [(3, 3, 16, 16, 8), (1, 256, 32)])
+def test_instructions_beside_int8(
+    target: str, least: int, most: float, sizes: Sizes
+) -> None:
+    """Those of the same layer with weights of a byte, times so many."""
+    board = device(CORES[target], "gcc", core=target)
+    counts = [
+        bench_on_board(board, Model("int4", made, "litert", "0" * 64).build(
+            name="int4", target=target
+        )).instructions
+        for made in (graph(sizes, least), graph(sizes, -127, bits=8))
+    ]  # fmt: skip
+    assert counts[0] <= most * counts[1], counts

@@ -129,19 +129,22 @@ class Sums:
         values = [cast(load(x, tap * layer.pixels + p), INT32)
                   for p in range(layer.pixels)]  # fmt: skip
         values = [k.let("value", v) for v in (IN_ORDER(values[0]), *values[1:])]
+        # RISC-V has no registers for weights that are read ahead, nor has an M3 where
+        # each is two
+        many = layer.words * layer.pixels > _MANY
+        ordered = many or (layer.int4 and not layer.unsigned)
         for j in range(layer.loads):
-            weight: Expr = cast(load(w, tap * layer.loads + j), INT32)
-            if layer.int4 or layer.words * layer.pixels > _MANY:
-                weight = IN_ORDER(weight)
-            weight = k.let("weight", weight)
+            read: Expr = cast(load(w, tap * layer.loads + j), INT32)
+            weight = k.let("weight", IN_ORDER(read) if ordered else read)
             if not layer.int4:
                 self._add(sums[j], values, weight)
-                continue
-            low = weight & 15
-            if not layer.unsigned:
+            elif layer.unsigned:
+                self._add(sums[2 * j], values, k.let("high", weight >> 4))
+                self._add(sums[2 * j + 1], values, k.let("low", weight & 15))
+            else:
                 low = cast(cast(weight * 16, INT8), INT32) >> 4
-            self._add(sums[2 * j], values, k.let("high", IN_ORDER(weight >> 4)))
-            self._add(sums[2 * j + 1], values, k.let("low", IN_ORDER(low)))
+                self._add(sums[2 * j], values, k.let("high", IN_ORDER(weight >> 4)))
+                self._add(sums[2 * j + 1], values, k.let("low", IN_ORDER(low)))
 
     def _add(self, sums: Sequence[Var], values: Sequence[Expr], weight: Expr) -> None:
         """The products of a channel's weight with each pixel."""

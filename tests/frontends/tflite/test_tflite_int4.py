@@ -114,6 +114,33 @@ def test_packed_for_a_core(name: str, target: str, compress: str) -> None:
         np.testing.assert_array_equal(recorded(net, sample)["y"], theirs["y"])
 
 
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("kind", ["INT4", "INT8"])
+def test_packed_with_float_inputs(kind: str, target: str) -> None:
+    """A layer of dynamic range; values of 4 bits are packed if the file has bytes."""
+    rng = np.random.default_rng(3)
+    weights = rng.integers(-8, 8, (18, 128)).astype(np.int8)
+    scale = tuple(float(s) for s in rng.uniform(0.05, 0.1, 18).astype(np.float32))
+    stored = packed4(weights) if kind == "INT4" else weights
+    bias = rng.normal(size=18).astype(np.float32)
+    tensors = [
+        FileTensor("x", (1, 128), "FLOAT32"),
+        FileTensor("w", weights.shape, kind, stored, scale, (0,) * 18, 0),
+        FileTensor("b", (18,), "FLOAT32", bias),
+        FileTensor("y", (1, 18), "FLOAT32"),
+    ]
+    dense = FileOperator("FULLY_CONNECTED", (0, 1, 2), (3,), "FullyConnectedOptions")
+    data = write(tensors, [dense], [0], [3])
+    model = Model("m.tflite", load("m.tflite", data, {}), "litert", "0" * 64)
+    library = model.build(None, name="m", target=target)
+    roles = [p.role for s in library.plan.steps for p in s.candidate.constants]
+    assert "weights4" in roles and "weights" not in roles
+    sample = {"x": rng.normal(size=(1, 128)).astype(np.float32)}
+    (theirs,) = run_litert(data, [sample])
+    net = library.host("llvm")
+    np.testing.assert_array_equal(recorded(net, sample)["y"], theirs["y"])
+
+
 def test_half_the_flash() -> None:
     model = Model("m.tflite", load("m.tflite", _layer(*_LAYERS["dense_even"]), {}),
                   "litert", "0" * 64)  # fmt: skip
