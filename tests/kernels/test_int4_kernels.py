@@ -39,6 +39,7 @@ Sizes = tuple[int, ...]
 def graph(sizes: Sizes, least: int, groups: int = 1, bits: int = 4) -> Graph:
     """A convolution, or of three sizes a dense layer, with weights from `least` on."""
     net, quant = GraphBuilder("int4"), (0.05, 3)
+    shape: Sizes
     chance = np.random.default_rng((*sizes, -least))
     if len(sizes) == 3:
         (rows, inputs, outs), shape = sizes, (sizes[2], sizes[1])
@@ -58,8 +59,8 @@ def graph(sizes: Sizes, least: int, groups: int = 1, bits: int = 4) -> Graph:
         net.output(net.op("dense", x, w, b, quant=y), "y")
     else:
         edge = tuple(side // 2 for side in (*shape[1:3], *shape[1:3]))
-        more = {"pads": edge, "groups": groups}
-        net.output(net.op("conv2d", x, w, b, quant=y, **more), "y")
+        conv = net.op("conv2d", x, w, b, quant=y, pads=edge, groups=groups)
+        net.output(conv, "y")
     return Model("int4", net.build(), "litert", "0" * 64).lower("litert")
 
 

@@ -279,7 +279,7 @@ def _of_int4(layers: Sequence[Layer], kernels: Array) -> list[Layer]:
     and in no turn a lane that no input was written to."""
     if not fits_int4(kernels):
         return []
-    turns = (replace(one, turn=_even_turn(one), int4=True) for one in layers)
+    turns = (replace(one, turn=_dividing_turn(one), int4=True) for one in layers)
     return [
         one
         for one in turns
@@ -287,7 +287,7 @@ def _of_int4(layers: Sequence[Layer], kernels: Array) -> list[Layer]:
     ]
 
 
-def _even_turn(layer: Layer) -> int:
+def _dividing_turn(layer: Layer) -> int:
     """Pairs of taps of a turn that leaves none over; 0: there is no such turn."""
     pairs = len(layer.lanes) // 2
     return next((u for u in (*UNROLLED, 6, 5, 7, 3) if pairs % u == 0), 0)
