@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
@@ -17,6 +18,7 @@ from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
 from pybuild.kernels.hybrid import quantize, scale
+from pybuild.kernels.layers.weights import WEIGHTS4
 from pybuild.kernels.moves import pad, shape
 from pybuild.kernels.operators import (
     conv2d,
@@ -37,7 +39,6 @@ from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.operators.svdf import svdf
 from pybuild.kernels.portable import (
     decide,
-    dense4,
     halving_fft,
     image,
     norm,
@@ -113,6 +114,8 @@ KERNELS["repeat"] = _repeated
 _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
+# bytes of weights that are worth another kernel's code
+_CODE = 512
 
 
 def candidates(
@@ -123,12 +126,14 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels that can compute the node, with their costs on the target.
 
-    optimise  "balanced", "ram": kernels that layers may share; "size": of these, too,
-              weights of 4 bits two in a byte; "speed": those with the layer's own
-              constants before them
+    optimise  "balanced", "ram": kernels that layers may share, with weights of 4 bits
+              two in a byte if that saves more flash than code takes; "size": of these,
+              too, whatever it saves; "speed": those with the layer's own constants
+              before them, weights of a byte each
     Errors    BuildError naming the node where nothing can
     """
     found = _found(node, graph, target, optimise)
+    found = _by_weights(found, _saved(node, graph), optimise)
     if optimise == "size":
         return _smallest(found)
     if optimise in ("balanced", "ram"):
@@ -147,15 +152,33 @@ def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
     return KERNELS[node.op](node, graph, target, *asked)
 
 
+def _saved(node: Node, graph: Graph) -> int:
+    """The bytes of flash that a layer's weights save where two are in a byte."""
+    layer = node.of[0] if node.of else node
+    return graph.tensor(layer.inputs[1]).size // 2 if len(layer.inputs) > 1 else 0
+
+
+def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
+    """The candidates with two weights of 4 bits in a byte, and slower ones that need
+    less scratch; if there are none, or they save too little, all others."""
+    packed = [c for c in found if _packs(c)]
+    most = 0 if optimise == "size" else _CODE
+    if not packed or saved < most or optimise == "speed":
+        return [c for c in found if not _packs(c)]
+    least, cost = min(c.scratch for c in packed), min(c.cost for c in packed)
+    slower = [c for c in found if c.scratch < least and c.cost > cost]
+    return [*packed, *(replace(c, spare=True) for c in slower)]
+
+
 def _smallest(found: list[Candidate]) -> list[Candidate]:
-    """The candidates with half the weights; else the compact ones, and those that are
-    not much slower, because their tables may be smaller. If none is compact, all."""
+    """The compact candidates, and those that are not much slower, because their tables
+    may be smaller. If none is compact, all."""
     least = min((c.cost for c in found if c.small), default=None)
-    return [c for c in found if _halves(c)] or [
-        c for c in found if c.small or least is None or c.cost <= _SLOWER * least
-    ]
+    if least is None:
+        return found
+    return [c for c in found if c.small or c.cost <= _SLOWER * least]
 
 
-def _halves(candidate: Candidate) -> bool:
-    """True if its weights take half the flash, at more instructions."""
-    return any(packed.role == dense4.ROLE for packed in candidate.constants)
+def _packs(candidate: Candidate) -> bool:
+    """True if its weights take half the flash."""
+    return any(packed.role == WEIGHTS4 for packed in candidate.constants)

@@ -81,10 +81,15 @@ def options_of(
         work = _work(candidate)
         return Option(name, made.instructions, pieces, func, usable, tables, work)
 
-    return {
-        layer: tuple(option(c, targets[layer]) for c in found)
-        for layer, found in offers.items()
-    }
+    def options(layer: str, found: Sequence[Candidate]) -> tuple[Option, ...]:
+        made = [option(candidate, targets[layer]) for candidate in found]
+        pairs = [*zip(made, found, strict=True)]
+        if any(one.usable and not candidate.spare for one, candidate in pairs):
+            # a last choice, where memory is short: the plan by rows takes it
+            made = [replace(o, usable=o.usable and not c.spare) for o, c in pairs]
+        return tuple(made)
+
+    return {layer: options(layer, found) for layer, found in offers.items()}
 
 
 def with_constants(

@@ -133,6 +133,14 @@ def test_kernels_of_one_name_are_told_apart() -> None:
     assert names == ["copies", "copies (2)", "copies"]
 
 
+def test_what_spares_bytes_is_a_last_choice() -> None:
+    """However few instructions it takes; if there is nothing else it is taken."""
+    slow, fast = copies(100), replace(copies(10), spare=True)
+    for found, wanted in (((slow, fast), 0), ((fast,), 0), ((fast, slow), 1)):
+        options = options_of({"a": found}, {"a": M4})
+        assert chosen(options, "balanced")["a"] is options["a"][wanted]
+
+
 def test_the_report_says_what_and_why() -> None:
     library = pybuild.load(DIGITS).build(
         target="cortex-m4", optimise="size", plan="whole"

@@ -223,6 +223,26 @@ CRT_INLINE crt_int32x4 crt_odd4(crt_int32x4 v, int32_t m, int32_t n)
 #endif
 }
 
+/* Of two int4 in each byte the high one, and 16 times the low one. */
+#if defined(__ARM_FEATURE_MVE)
+#define CRT_INT4(name, instruction, value)                                     \
+    CRT_INLINE crt_int8x16 name(crt_int8x16 x)                                 \
+    {                                                                          \
+        return instruction;                                                    \
+    }
+#else
+#define CRT_INT4(name, instruction, value)                                     \
+    CRT_INLINE crt_int8x16 name(crt_int8x16 x)                                 \
+    {                                                                          \
+        for (int i = 0; i < 16; i++) {                                         \
+            x.lane[i] = (int8_t)(value);                                       \
+        }                                                                      \
+        return x;                                                              \
+    }
+#endif
+CRT_INT4(crt_high_int4, vshrq_n_s8(x, 4), x.lane[i] >> 4)
+CRT_INT4(crt_low_int4, vshlq_n_s8(x, 4), x.lane[i] * 16)
+
 CRT_C_BODIES_END
 
 #endif

@@ -1,6 +1,7 @@
-"""Runs of loads, products and packs of vectors in Loop IR, as pieces of assembly: gcc
-has no registers left there, adds to each pointer, and spills. A load moves its pointer
-itself; which registers are needed is plain. The C of the same statements stands beside.
+"""Runs of loads, shifts, products and packs of vectors in Loop IR, as pieces of
+assembly: gcc has no registers left there, adds to each pointer, and spills. A load
+moves its pointer itself; which registers are needed is plain. The C of the same
+statements stands beside.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pybuild.ir.loop import (
     INT16,
     INT32,
     Assign,
+    Binary,
     Call,
     Const,
     Expr,
@@ -46,6 +48,7 @@ _LOADS = {
     (INT8, VectorType(INT16, 8)): "vldrb.s16",
 }
 _WIDER = "vldrb.s16"  # from one of the low eight registers
+_INT4 = {"crt_high_int4": "vshr.s8", "crt_low_int4": "vshl.i8"}
 _DOTS = {"crt_dot16": "vmladav{}.s8", "crt_dot8": "vmladav{}.s16"}
 # which lanes are two sums
 _PACKS = {
@@ -136,12 +139,21 @@ def read(stmt: Stmt) -> list[Var]:
 
 
 def _is_simple(stmt: Stmt) -> bool:
-    """A vector is loaded, a product added, sums packed, or a pointer moved."""
+    """A vector is loaded, or of int4 taken apart, a product added, sums shifted or
+    packed, or a pointer moved."""
     match stmt:
         case Let(Var(_, VectorType() as kind), WideLoad(Var() as x, Const(), _)):
             return (pointer_type(x).elem, kind) in _LOADS
         case Let(_, value) if value == _ZERO:
             return True
+        case Let(_, Call(intrin, (Var(),))):
+            return intrin.name in _INT4
+        case Assign(Var() as total, Binary(">>", Var() as own, Const())):
+            return own == total
+        case Assign(
+            Var() as total, Binary("-", Var() as own, Binary(">>", Var(), Const()))
+        ):
+            return own == total
         case Assign(Var() as total, Call(intrin, (Var() as own, Var(), Var()))):
             return own == total and (intrin.name in _DOTS or _packed(stmt) is not None)
         case Assign(Var(_, PointerType()) as x, Offset(Var() as own, Const())):
@@ -252,6 +264,17 @@ class Written:
                 self._load(number, var, stmt.value)
             case Let(var, value) if value == _ZERO:
                 self._begun.add(var)
+            case Let(var, Call(intrin, (Var() as both,))) if intrin.name in _INT4:
+                x, made = self.vectors.of(both), self.vectors.make(number, var)
+                self.lines.append(f"{_INT4[intrin.name]} {made}, {x}, #4")
+            case Assign(var, Binary(">>", _, Const(bits))):
+                self._change(var, "asr %[{0}], %[{0}], #{1}", bits)
+            case Assign(var, Binary("-", _, Binary(">>", Var() as low, Const(bits)))):
+                self.fits &= low in self._in
+                name = self._in.get(low, "")
+                self._change(
+                    var, f"sub %[{{0}}], %[{{0}}], %[{name}], asr #{{1}}", bits
+                )
             case Let(var, Call() as call):
                 self._pack(number, var, call)
             case Assign(var, Call() as call) if _product(stmt):
@@ -285,6 +308,11 @@ class Written:
         name = _DOTS[call.intrin.name].format("" if begins else "a")
         both = f"{self.vectors.of(x)}, {self.vectors.of(w)}"
         self.lines.append(f"{name} %[{self._in[total]}], {both}")
+
+    def _change(self, total: Var, line: str, bits: int | float) -> None:
+        """Of a sum that was summed here."""
+        self.fits &= total in self._in
+        self.lines.append(line.format(self._in.get(total, ""), bits))
 
     def _operand(self, total: Var, begins: bool) -> str:
         if begins and self._idle and total not in self.block.after:

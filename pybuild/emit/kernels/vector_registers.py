@@ -55,6 +55,12 @@ class VectorRegisters:
         self._held[var] = self._kept.pop(place) if there else self._take(number)
         return self._held[var], there
 
+    def make(self, number: int, var: Var) -> str:
+        """The register of a vector that is computed of another."""
+        self._places[var] = Place(var, 0)  # from which none is loaded
+        self._held[var] = self._take(number)
+        return self._held[var]
+
     def pack(self, var: Var) -> str:
         """The register of a vector that is made now, or changed."""
         name = operand(var)

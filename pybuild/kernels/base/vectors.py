@@ -13,6 +13,7 @@ from pybuild.ir.loop import (
     INT16,
     INT32,
     INT64,
+    UINT8,
     Bitcast,
     Cast,
     Expr,
@@ -117,6 +118,19 @@ LINE4 = _intrin("crt_line4", (_V, _U, _N), _V * _U + _all(_N))
 MORE4 = _intrin("crt_more4", (_V, _U, _N), _V + _U * _all(_N))
 # four words as a vector
 LANES = _intrin("crt_lanes", _FOUR, Lanes(_FOUR))
+
+
+def _nibbles(name: str, result: Expr) -> Intrin:
+    return Intrin(name, (_W,), result, c=f"{name}({{0}})")
+
+
+_FOUR_BITS = const(4, INT8)
+_SIXTEEN = Lanes((const(16, UINT8),) * 16)
+# of two int4 in each byte the high one, and 16 times the low one
+HIGH_INT4 = _nibbles("crt_high_int4", _W >> Lanes((_FOUR_BITS,) * 16))
+LOW_INT4 = _nibbles(
+    "crt_low_int4", Bitcast(Bitcast(_W, VectorType(UINT8, 16)) * _SIXTEEN, BYTES)
+)
 
 
 def _dot(x: Var, w: Var, products: Var, kind: str) -> Intrin:

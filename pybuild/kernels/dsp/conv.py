@@ -8,6 +8,7 @@ output channel that is alone has words of its own taps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,14 +19,17 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.dsp.conv_code import kernel
+from pybuild.kernels.dsp.conv_int4 import halves, reach
 from pybuild.kernels.epilogues.affine import with_one_factor
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact, exact
-from pybuild.kernels.layers.conv import PIXELS, UNROLLED, WORD, Layer
+from pybuild.kernels.layers.conv import INT4_OUTPUTS, PIXELS, UNROLLED, WORD, Layer
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
+    WEIGHTS4,
     block_starts,
+    fits_int4,
     kernels_of,
     takes_pairs,
 )
@@ -47,6 +51,12 @@ Int32s = npt.NDArray[np.int32]
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words: pair of output channels, then pair of taps."""
+    if layer.int4:
+        lie = (
+            f"of each {layer.blocks // 2 * 4} output channels: words of two taps, four "
+        )
+        lie += "channels in each half"
+        return Packed.later(WEIGHTS4, lie, _arranged4, layer, kernels)
     lie = f"of each {layer.blocks} pairs of output channels a, b: words of two taps, "
     lie += "of a, then of b" if layer.apart else "256 * a + b in each half"
     if layer.lone:
@@ -69,6 +79,28 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
     size = len(first) * lanes // 2 * (2 if layer.apart else 1)
     made = (_of_pairs(layer, kernels, many, few) for many, few in parts)
     return filled(np.empty(size, np.int32), made)
+
+
+def _arranged4(layer: Layer, kernels: Array) -> Array:
+    """Words of four output channels, in blocks of one word or of two side by side."""
+    first = np.asarray(_first_of_pairs(layer))[::2].reshape(layer.window.groups, -1)
+    lanes, whole, parts = len(layer.order), layer.whole // 4, []
+    for group in first:
+        side = layer.blocks // 2
+        parts += [(side, few) for few in chunks(group[:whole], 4 * lanes, side)]
+        parts += [(1, few) for few in chunks(group[whole:], 4 * lanes)]
+
+    def words(side: int, few: Ints) -> Array:
+        made = _words(halves(_of_fours(layer, kernels, few)))
+        return made.reshape(-1, side, made.shape[1]).transpose(0, 2, 1)
+
+    size = first.size * lanes // 2
+    return filled(np.empty(size, np.int32), (words(*part) for part in parts))
+
+
+def _of_fours(layer: Layer, kernels: Array, first: Ints) -> Array:
+    """Weights [blocks, 4, lanes] of four output channels each."""
+    return np.stack([_lanes(layer, kernels, first + i) for i in range(4)], 1)
 
 
 def _lanes(layer: Layer, kernels: Array, channels: Ints) -> Int32s:
@@ -94,7 +126,8 @@ def _of_pairs(layer: Layer, kernels: Array, blocks: int, first: Ints) -> Array:
 
 def _first_of_pairs(layer: Layer) -> list[int]:
     """Output channels: of each pair, as they are computed, the first."""
-    of_group = block_starts(layer.outputs, 2)
+    of_group = block_starts(layer.outputs, layer.last)
+    of_group = [c + i for c in of_group for i in range(0, layer.last, 2)]
     groups = range(0, layer.window.out_channels, layer.outputs)
     return [start + c for start in groups for c in of_group]
 
@@ -122,7 +155,7 @@ def table(layer: Layer, bias: Array) -> Packed:
             start = made.offsets + 256 * wide_bias
             rows.append([start[a], *ends[a], start[b], *ends[b]])
         else:
-            both = wide_bias[a] if layer.apart else 256 * wide_bias[a] + wide_bias[b]
+            both = wide_bias[a] if layer.separate else 256 * wide_bias[a] + wide_bias[b]
             rows.append([both, wide_bias[b], *ends[a], *ends[b]])
     lie = "of each pair of output channels what it starts with, then of each: "
     lie += "nothing more" if made.joint is not None else "offset and factor"
@@ -196,14 +229,17 @@ def candidates(
     whole = [replace(best, turn=best.exact_turn)] if best.exact_turn else []
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
     found = list[Candidate]()
-    for one in (*whole, best, *_smaller(best), *_short(best, count)):
+    usual = [*whole, best, *_smaller(best), *_short(best, count)]
+    packed = _of_int4([best, *_smaller(best)], wider)
+    for number, one in enumerate((*usual, *packed)):
         if not one.lone:
             one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)
         rules = exact_tables(layer.epilogue, sums.bias)
         ends = () if isinstance(epilogue, Bare) else (table(layer, sums.bias), *rules)
         tables = (pack(layer, wider), *ends)
-        if not found and layer.may_be_long:  # of the fastest alone
+        # of the fastest alone
+        if number in (0, len(usual)) and layer.may_be_long:
             found.append(offer(replace(layer, long=True), rows, tables, calls))
         found.append(offer(layer, rows, tables, calls))
     return found
@@ -216,6 +252,8 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     """
     if layer.lone:
         return layer
+    if layer.int4:
+        return _runs_of_int4(layer, kernels)
     if int(kernels.min(initial=0)) < -127:
         return replace(layer, apart=True)
     few = chunks(np.arange(len(kernels)), len(layer.order))
@@ -234,6 +272,39 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     while 256 * _of_run(layer, turns) + reach > _MOST:
         layer = replace(layer, runs=layer.runs + 1)
     return layer
+
+
+def _of_int4(layers: Sequence[Layer], kernels: Array) -> list[Layer]:
+    """The layers that may have weights of 4 bits, with these: four channels in a word,
+    and in no turn a lane that no input was written to."""
+    if not fits_int4(kernels):
+        return []
+    turns = (replace(one, turn=_dividing_turn(one), int4=True) for one in layers)
+    return [
+        one
+        for one in turns
+        if one.turn and one.outputs >= INT4_OUTPUTS and not one.by_pairs
+    ]
+
+
+def _dividing_turn(layer: Layer) -> int:
+    """Pairs of taps of a turn that leaves none over; 0: there is no such turn."""
+    pairs = len(layer.lanes) // 2
+    return next((u for u in (*UNROLLED, 6, 5, 7, 3) if pairs % u == 0), 0)
+
+
+def _runs_of_int4(layer: Layer, kernels: Array) -> Layer:
+    """The layer of weights of 4 bits, with runs of turns that stay within 32 bits."""
+    first = np.asarray(_first_of_pairs(layer))[::2]
+    few = chunks(first, 4 * len(layer.order))
+    lanes = (reach(_of_fours(layer, kernels, some)) for some in few)
+    shape = (-1, layer.turns, len(layer.order) // layer.turns)
+    turns = np.concatenate([n.reshape(shape).sum(2, dtype=np.int64) for n in lanes])
+    while True:
+        starts = range(0, layer.turns, layer.run_turns)
+        if np.add.reduceat(turns, [*starts], axis=1).max() <= _MOST:
+            return layer
+        layer = replace(layer, runs=layer.runs + 1)
 
 
 def _of_run(layer: Layer, turns: Array) -> int:

@@ -24,6 +24,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import EVEN_BYTES, KEPT, ODD_BYTES
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
+from pybuild.kernels.dsp.conv_int4 import Int4Sums
 from pybuild.kernels.dsp.conv_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
 from pybuild.kernels.epilogues.bare import Bare
@@ -322,7 +323,8 @@ class _Writer:
             inner = {p.name: p for p in params}
             if "factor" in inner:
                 inner["factor"] = k.let("factor", KEPT(inner["factor"]))
-            Sums(k, self.layer, inner, self.finish.inside(inner)).write(pixels)
+            sums = Int4Sums if self.layer.int4 else Sums
+            sums(k, self.layer, inner, self.finish.inside(inner)).write(pixels)
 
     def _part_name(self, pixels: int) -> str:
         """The name of the part, which distinguishes the code of two layers here."""

@@ -18,7 +18,7 @@ from pybuild.kernels.layers.conv import Layer
 
 # 256 * a + b, and b: of two channels a and b; or both, where words hold one alone
 _Pair = tuple[Var, Var]
-_Memory = tuple[Var, Var, Expr]
+Memory = tuple[Var, Var, Expr]
 
 
 class Sums:
@@ -52,12 +52,13 @@ class Sums:
                 self._block(pixels, layer.blocks, memory, y, channel, across)
             start = stop
         if layer.whole < layer.outputs:
-            with k.loop("channel", self.outputs, start, 2) as channel:
-                if layer.outputs % 2:
-                    channel = k.let("first", minimum(channel, self.outputs - 2))
-                self._block(pixels, 1, memory, y, channel)
+            last = layer.last
+            with k.loop("channel", self.outputs, start, last) as channel:
+                if layer.outputs % last:
+                    channel = k.let("first", minimum(channel, self.outputs - last))
+                self._block(pixels, last // 2, memory, y, channel)
 
-    def _lone(self, pixels: int, where: _Memory, y: Expr) -> None:
+    def _lone(self, pixels: int, where: Memory, y: Expr) -> None:
         """The only output channel."""
         k, layer, (w, ends, patch) = self.k, self.layer, where
         start: Expr = const(0) if self.only_rule else load(ends, 0)
@@ -89,7 +90,7 @@ class Sums:
                 k.store(y, at, ended)
 
     def _block(
-        self, pixels: int, blocks: int, where: _Memory, y: Expr, channel: Expr,
+        self, pixels: int, blocks: int, where: Memory, y: Expr, channel: Expr,
         across: int = 1,
     ) -> None:  # fmt: skip
         """`blocks` pairs of output channels; `across`: of so many blocks, one after the
@@ -128,7 +129,7 @@ class Sums:
         first: Expr = const(0)
         second: Expr = const(0)
         signed = is_signed(layer.epilogue)
-        if signed or not (self.only_rule or layer.apart):
+        if signed or not (self.only_rule or layer.separate):
             first = load(ends, b * layer.end_size)
         if signed:
             second = load(ends, b * layer.end_size + 1)
@@ -157,13 +158,17 @@ class Sums:
         ]
         most = self.known["run_turns"]
         with k.loop("run", self.known["runs"]) as run:
-            count = k.let("count", minimum(self.turns - run * most, most))
+            count = k.let("count", self._run_count(run, most))
             self._turns(sums, words, x, count)
             for block, apart in zip(sums, told, strict=True):
                 for (both, low), (total, _) in zip(block, apart, strict=True):
                     k.assign(total, total + ((both - low) >> 8))
                     k.assign(both, low)
         return told
+
+    def _run_count(self, run: Expr, most: Expr) -> Expr:
+        """Turns of a run."""
+        return minimum(self.turns - run * most, most)
 
     def _multiply(
         self, sums: list[list[_Pair]], words: list[Var], x: Var, tap: int
@@ -209,7 +214,7 @@ class Sums:
         return [k.let("value", (ODD_BYTES if tap % 2 else EVEN_BYTES)(self.word))]
 
     def _finish(self, sums: list[_Pair], ends: Expr, y: Expr) -> None:
-        k, epilogue, apart = self.k, self.layer.epilogue, self.layer.apart
+        k, epilogue, apart = self.k, self.layer.epilogue, self.layer.separate
         rounds = isinstance(epilogue, Rounded)
         for which in (0, 1):
             to = [
@@ -257,5 +262,5 @@ class Sums:
         first, second = pair
         if which:
             return second
-        alone = self.layer.runs > 1 or self.layer.apart
+        alone = self.layer.runs > 1 or self.layer.separate
         return first if alone else (first - second) >> 8

@@ -20,6 +20,7 @@ _LONG = 32  # pairs that may be one turn, for more code
 WRITTEN_OUT = 15  # bytes of a window's row, at most; 16 are shared with more
 SUMS = 4  # pairs of output sums that the registers hold
 _SHORT = 8  # pixels: of longer rows one left over is a small part
+INT4_OUTPUTS = 4  # whose int4 weights one word holds
 PIXELS = 2  # of a row, whose values one load reads
 WORD = 4  # bytes that one load widens
 
@@ -36,6 +37,7 @@ class Layer:
     apart   words hold taps of one channel, as where it is alone: weights are -128
     by_pairs  two output channels are done together and no more: little code
     long    where all pixels are there all pairs of taps are one turn
+    int4    a half of a weight word holds the weights of four output channels
     """
 
     window: Window
@@ -48,6 +50,12 @@ class Layer:
     apart: bool = False
     by_pairs: bool = False
     long: bool = False
+    int4: bool = False
+
+    @property
+    def separate(self) -> bool:
+        """True if the sums of two channels reach the epilogue one by one."""
+        return self.apart or self.int4
 
     @property
     def may_be_long(self) -> bool:
@@ -88,18 +96,23 @@ class Layer:
 
     @property
     def pairs(self) -> int:
-        """The number of pairs of output channels of a group; the last two channels may
-        be in two pairs."""
+        """The number of pairs of output channels of a group; the last two channels, or
+        of int4 weights the last four, may be computed twice."""
+        if self.int4:
+            return -(-self.outputs // INT4_OUTPUTS) * 2
         return (self.outputs + 1) // 2
 
     @property
     def group_words(self) -> int:
         """Words of weights of a group."""
-        return self.pairs * len(self.order) // 2 * (2 if self.apart else 1)
+        words = self.pairs * len(self.order) // 2
+        return words // 2 if self.int4 else words * (2 if self.apart else 1)
 
     @property
     def odd(self) -> str:
         """The part of the key that depends on the number of outputs."""
+        if self.int4:
+            return "odd" if self.outputs % INT4_OUTPUTS else ""
         return "lone" if self.lone else "odd" if self.outputs % 2 else ""
 
     @property
@@ -121,10 +134,16 @@ class Layer:
 
     @property
     def whole(self) -> int:
-        """Of these those in full blocks; those behind go in pairs. Of pairs alone all
-        or none: a loop for the last one would be the same code again."""
+        """Of these those in full blocks; those behind go in pairs, or fours. Of
+        blocks that are no larger all or none: a loop for the last one would be the same
+        code again."""
         left = self.outputs % (2 * self.blocks)
-        return 0 if self.by_pairs and left else self.outputs - left
+        return 0 if 2 * self.blocks == self.last and left else self.outputs - left
+
+    @property
+    def last(self) -> int:
+        """Output channels done together behind the full blocks."""
+        return INT4_OUTPUTS if self.int4 else 2
 
     @property
     def twice(self) -> bool:
@@ -222,9 +241,10 @@ class Layer:
 
     @property
     def sums(self) -> str:
-        """The part of the key that depends on where the sums of two channels are
-        kept."""
-        return "apart" if self.apart else "runs" if self.runs > 1 else ""
+        """The part of the key that depends on how weights lie, and where the sums of
+        two channels are kept."""
+        kept = "apart" if self.apart else "runs" if self.runs > 1 else ""
+        return "int4" + f"_{kept}" * bool(kept) if self.int4 else kept
 
     @property
     def name(self) -> str:
@@ -253,11 +273,13 @@ class Layer:
         dense = self.pixels == 1 and self.window.pointwise
         kind = "fully connected layer" if dense else "convolution"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
+        weights = "int8 x int4" if self.int4 else "int8"
         first = "whose bytes are widened as they are read"
         if not self.direct:
             first = "widened to int16 into the patch"
         return told(
-            f"{kind}, int8, int32 sums by pairs of int16 (SMLAD): {self.window.words}",
+            f"{kind}, {weights}, int32 sums by pairs of int16 (SMLAD): "
+            f"{self.window.words}",
             f"{many} at a time, {first}; then all output channels; weights forward, "
             "once for these pixels",
             self.epilogue.words,
@@ -269,6 +291,14 @@ class Layer:
         if self.lone:
             return f"The only output channel of {many}: two taps a word, all in order."
         taps = 2 * self.unrolled_of(pixels)
+        if self.int4:
+            return (
+                f"All output channels of {many}. A lane of a weight word is 4096 * a + "
+                "256 * (b + 8) + 16 * (c + 8) + d + 8 of four channels: one product "
+                "adds to all sums, three of b, c and d alone tell them apart, and 8 "
+                f"times the sum of the inputs is subtracted. {taps} taps in a turn; "
+                "weights and epilogue forward."
+            )
         return (
             f"All output channels of {many}. Of each two channels, a and b, a lane of "
             f"a weight word is 256 * a + b, so one product adds to both sums, and a "

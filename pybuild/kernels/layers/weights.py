@@ -17,6 +17,8 @@ from pybuild.ops.fixed_point.quant import accumulator_bound, sums_by_sign
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
+# the role of weights of which two are in a byte
+WEIGHTS4 = "weights4"
 
 
 def constant(
@@ -44,6 +46,11 @@ def kernels_of(node: Node, graph: Graph) -> Array:
     if node.op == "depthwise_conv2d":
         return weights.reshape(-1, weights.shape[-1]).T
     return weights.reshape(len(weights), -1)
+
+
+def fits_int4(kernels: Array) -> bool:
+    """True if every weight has 4 bits, whatever the type in the model's file."""
+    return bool(kernels.min(initial=0) >= -8 and kernels.max(initial=0) <= 7)
 
 
 def folded_bias(

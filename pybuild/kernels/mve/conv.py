@@ -22,6 +22,8 @@ from pybuild.kernels.epilogues.bare import Bare, bare
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import (
+    WEIGHTS4,
+    fits_int4,
     in_blocks,
     is_bare,
     kernels_of,
@@ -35,6 +37,7 @@ from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
 _CALL = 40  # instructions
+_MOST_TAPS = 1 << 16  # 16 times a sum of int4 by int8 fits 32 bits
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
@@ -42,8 +45,10 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     steps, then channels."""
     lie = f"of each {layer.together} output channels, "
     lie += "the first and the third, then the others, " * (len(layer.passes) > 1)
-    lie += f"of each {layer.step} taps: channels"
-    return Packed.later("weights", lie, _arranged, layer, kernels)
+    lie += f"of each {layer.step} taps: channels{', two in a byte' * layer.int4}"
+    return Packed.later(
+        WEIGHTS4 if layer.int4 else "weights", lie, _arranged, layer, kernels
+    )
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
@@ -55,16 +60,34 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
         blocks = taken.reshape(-1, layer.together, len(order))
         passes = [
             _steps(part, step)
-            for one in layer.passes
+            for one in (_two_in_a_byte(layer, blocks[:, p]) for p in layer.passes)
             for part, step in (
-                (blocks[:, one, :whole], layer.step),
-                (blocks[:, one, whole:], layer.last),
+                (one[..., :whole], layer.step),
+                (one[..., whole:], layer.last),
             )
         ]
         return np.concatenate(passes, axis=1)
 
     parts = map(vectors, chunks(channels, len(order), layer.together))
-    return filled(np.empty(len(channels) * len(order), np.int8), parts)
+    size = len(channels) * len(order) // (2 if layer.int4 else 1)
+    return filled(np.empty(size, np.int8), parts)
+
+
+def _two_in_a_byte(layer: Layer, blocks: Array) -> Array:
+    """[block, channel, tap] with two channels as one, if they are of 4 bits."""
+    if not layer.int4:
+        return blocks
+    wide = blocks.astype(np.int32)
+    high, low = wide[:, 0::2], wide[:, 1::2]
+    return (16 * high + (low if layer.joint else low & 15)).astype(np.int8)
+
+
+def _of_int4(layer: Layer, kernels: Array) -> list[Layer]:
+    """The layer with weights of 4 bits, if it has such."""
+    few = layer.together < 4 or isinstance(layer.epilogue, End16)
+    if few or len(layer.order) > _MOST_TAPS or not fits_int4(kernels):
+        return []
+    return [replace(layer, int4=True, joint=-8 not in kernels)]
 
 
 def _steps(blocks: Array, step: int) -> Array:
@@ -125,6 +148,7 @@ def candidates(
         ways = [replace(layer, threes=True), *([] if layer.direct else ways)]
     if layer.long_turn > 1:
         ways = [replace(layer, long=True), layer]
+    ways += [packed for one in ways for packed in _of_int4(one, kernels)]
     ends = () if is_bare(node, graph) else (_ends(layer, bias),)
     return [_offer(one, (pack(one, kernels), *ends), rows, calls) for one in ways]
 
@@ -167,6 +191,6 @@ def _offer(
         bands=bands,
         scratch=layer.scratch,
         in_place=(0,) if row else (),
-        cost=pixels * (blocks * (10 * layer.steps + 24) + gathered)
+        cost=pixels * (blocks * ((10 + layer.int4) * layer.steps + 24) + gathered)
         + images * bands * _CALL,
     )

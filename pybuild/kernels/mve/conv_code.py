@@ -21,12 +21,13 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
-from pybuild.kernels.base.vector_packs import ODD4, PLACES8, TWOS4
+from pybuild.kernels.base.vector_packs import ODD4, PLACES8, RIGHT4, TWOS4
 from pybuild.kernels.base.vectors import BYTES, DOT8, DOT16, FIRST16, HALVES
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
+from pybuild.kernels.layers.int4_products import apart, lower, multiply
 from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.conv_patches import Patches
@@ -84,6 +85,7 @@ class _Writer(Patches):
             self.groups = k.arg("groups", layer.window.groups)
             blocks = -(-layer.group_outputs // layer.together)
             taps = blocks * layer.together * len(layer.order)
+            taps //= 2 if layer.int4 else 1
             self.group_weights = k.arg("group_weights", taps)
             self.group_ends = k.arg("group_ends", blocks * layer.end_words)
         self.run: Expr = const(layer.run)
@@ -248,6 +250,8 @@ class _Writer(Patches):
             else:
                 starts = self._starts(ends)
                 found = self._sums(starts, sources, known, given, w)
+                if layer.int4:
+                    found = apart(k, found, layer.joint)
             ending = Ending(k, self.finish, ends, self.elem)
             y = [offset(given["y"], at + out_channels * p) for p in range(pixels)]
             ending.store(found, y, places if pixels > 1 else None)
@@ -272,10 +276,10 @@ class _Writer(Patches):
             return self._runs(sums, sources, given, w)
         if not layer.written_out:
             self._loop(sums, sources, given, w)
-            return sums
-        for s in range(layer.steps):
-            values = known.get(s) or self._vectors(s, sources, given)
-            self._multiply(sums, values, w)
+        else:
+            for s in range(layer.steps):
+                values = known.get(s) or self._vectors(s, sources, given)
+                self._multiply(sums, values, w)
         return sums
 
     def _in_passes(
@@ -289,11 +293,16 @@ class _Writer(Patches):
         fours = list[Var]()
         for _ in self.layer.passes:
             sums = self._sums([const(0)] * 2, sources, known, given, w)
+            if self.layer.int4:
+                lower(self.k, sums, self.layer.joint)
             if not fours:
                 fours = [self.k.let(f"four{p}", TWOS4(*s)) for p, s in enumerate(sums)]
             else:
                 for four, pair in zip(fours, sums, strict=True):
                     self.k.assign(four, ODD4(four, *pair))
+        if self.layer.joint:
+            for four in fours:
+                self.k.assign(four, RIGHT4(four, const(4)))
         return fours
 
     def _starts(self, ends: Expr) -> list[Expr]:
@@ -367,6 +376,9 @@ class _Writer(Patches):
         return [self.k.let("values", wide(x, at, vector)) for x in sources]
 
     def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
+        if self.layer.int4:
+            multiply(self.k, sums, values, w, self.layer.joint)
+            return
         k, vector = self.k, values[0].type
         assert isinstance(vector, VectorType)
         dot = DOT16 if vector == BYTES else DOT8

@@ -33,6 +33,8 @@ class Layer:
                sums, and no more, have registers that vectors are summed into
     elem       of inputs and outputs
     run_steps  whose sums are then added to those of 64 bits; 0: there are none
+    int4       a byte has the weights of two output channels, 16 * a + b
+    joint      all of these fit a byte; else a loses what is borrowed for b
     long       of a single pixel, turns of the loop over steps have `long_turn` of them
     """
 
@@ -44,6 +46,8 @@ class Layer:
     elem: DType = DType.INT8
     run_steps: int = 0
     long: bool = False
+    int4: bool = False
+    joint: bool = False
 
     @property
     def step(self) -> int:
@@ -158,7 +162,7 @@ class Layer:
         of a whole one would be zeros."""
         few = 0 < self.taps % VECTOR <= HALF
         several = self.taps > VECTOR or self.taps == HALF
-        return self.elem is DType.INT8 and few and several
+        return self.elem is DType.INT8 and few and several and not self.int4
 
     @property
     def last(self) -> int:
@@ -275,7 +279,8 @@ class Layer:
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         first = "read where they lie" if self.direct else "copied into the patch"
         return told(
-            f"{kind}, {self.elem.value}, int{64 if self.run_steps else 32} sums: "
+            f"{kind}, {self.elem.value}{' x int4' * self.int4}, "
+            f"int{64 if self.run_steps else 32} sums: "
             f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
             f"time{', two and two' * (len(self.passes) > 1)}, {self.step} taps a vector"
@@ -287,9 +292,10 @@ class Layer:
     @property
     def dot_doc(self) -> str:
         """The comment in the C of the sums."""
+        int4 = " A byte has the weights of two channels, in its halves." * self.int4
         return (
             f"Sums of {self.together} output channels, {self.step} taps at a time, and "
-            "their epilogue; weights and epilogue forward."
+            f"their epilogue; weights and epilogue forward.{int4}"
         )
 
     @property
@@ -302,6 +308,8 @@ class Layer:
             f"by{self.steps}" if self.written_out else "",
             self._turn_key,
             "threes" if self.threes else "",
+            "int4" if self.int4 else "",
+            "joint" if self.joint else "",
             "half" if self.half else "",
             f"first{self.few}" if self.few else "",
             "tail" if self.tail else "",

@@ -25,13 +25,17 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
-from pybuild.kernels.layers.weights import constant, epilogue, fixed
+from pybuild.kernels.layers.weights import (
+    WEIGHTS4,
+    constant,
+    epilogue,
+    fits_int4,
+    fixed,
+)
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
-_LEAST, _MOST = -8, 7
 BLOCK = 2  # output channels together: each input is read once for them
-ROLE = "weights4"
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,9 @@ def pack(kernels: Array) -> Packed:
     """Weights [O, taps] as bytes: a tap in the lower half, the next in the upper."""
     even = np.pad(kernels, ((0, 0), (0, kernels.shape[1] % 2))).astype(np.uint8)
     both = ((even[:, 0::2] & 15) | (even[:, 1::2] << 4)).view(np.int8)
-    return Packed(ROLE, both, order="output channels, two taps a byte, the lower first")
+    return Packed(
+        WEIGHTS4, both, order="output channels, two taps a byte, the lower first"
+    )
 
 
 def kernel(layer: Layer) -> Builder:
@@ -129,8 +135,7 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
-    fits = kernels.min(initial=0) >= _LEAST and kernels.max(initial=0) <= _MOST
-    if not (fixed(node, graph) and fits) or window.groups > 1:
+    if not (fixed(node, graph) and fits_int4(kernels)) or window.groups > 1:
         return []
     if window.out_channels < BLOCK or window.channels < 2:
         return []

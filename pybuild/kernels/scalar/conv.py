@@ -28,7 +28,14 @@ from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
-from pybuild.kernels.layers.weights import fixed, in_blocks, is_bare, kernels_of
+from pybuild.kernels.layers.weights import (
+    WEIGHTS4,
+    fits_int4,
+    fixed,
+    in_blocks,
+    is_bare,
+    kernels_of,
+)
 from pybuild.kernels.scalar import conv_image
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
@@ -52,8 +59,11 @@ def _order(layer: Layer) -> Ints:
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as blocks of output channels, in each: taps, then channels."""
     paired = ", two in a word" if layer.paired else ""
+    if layer.int4:
+        paired = ", two in a byte"
     order = f"of each {layer.channels} output channels: taps, then channels{paired}"
-    return Packed.later("weights", order, _arranged, layer, kernels)
+    role = WEIGHTS4 if layer.int4 else "weights"
+    return Packed.later(role, order, _arranged, layer, kernels)
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
@@ -67,10 +77,12 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
         if layer.paired:
             lanes = lanes[::2] + (lanes[1::2] << 16)
         elif layer.unsigned:
-            lanes += HALF
-        return lanes.reshape(-1, layer.words, layer.lanes).transpose(0, 2, 1)
+            lanes += layer.half
+        if layer.int4:
+            lanes = (lanes[::2] << 4) + (lanes[1::2] & 15)
+        return lanes.reshape(-1, layer.loads, layer.lanes).transpose(0, 2, 1)
 
-    size = len(order) * layer.lanes // (2 if layer.paired else 1)
+    size = len(order) * layer.lanes // (2 if layer.paired or layer.int4 else 1)
     parts = map(blocks, chunks(order, layer.lanes, layer.channels))
     return filled(np.empty(size, dtype.numpy), parts)
 
@@ -98,7 +110,7 @@ def cost(layer: Layer) -> int:
     w = layer.window
     blocks = -(-w.out_width // layer.pixels) * layer.blocks * w.groups
     sums = layer.words * layer.pixels
-    tap = layer.words + layer.pixels + 2 * sums
+    tap = layer.words + layer.pixels + 2 * sums + layer.int4 * layer.loads
     turns = layer.lanes // layer.unrolled * 4
     ends = (16 + 2 * layer.paired) * layer.channels * layer.pixels
     block = layer.lanes * tap + turns + ends + 8 * layer.channels
@@ -239,6 +251,12 @@ def candidates(
         most = calls[1] * min(map(cost, layers)), max(one.scratch for one in layers)
         image = conv_image.image_layer(layers[0], node, graph, target, most)
         made += [] if image is None else [image]
+    if fits_int4(kernels) and not paired:
+        made += [
+            (replace(layer, int4=True), accesses, its_calls)
+            for layer, accesses, its_calls in made
+            if layer.channels % 2 == 0
+        ]
     return [
         offer(
             layer,

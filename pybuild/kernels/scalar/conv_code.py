@@ -101,7 +101,8 @@ class _Writer:
         self.outputs = k.arg("group_outputs", layer.group_outputs)
         count = layer.blocks * layer.channels
         weights, ends = self.weights, self.ends
-        taps = k.arg("group_weights", count * layer.lanes)
+        size = count * layer.lanes // (2 if layer.int4 else 1)
+        taps = k.arg("group_weights", size)
         words = k.arg("group_ends", count * columns(layer.epilogue))
         with k.loop("group", k.arg("groups", groups)) as group:
             self.start = k.let("start", group * self.inputs)
@@ -118,7 +119,7 @@ class _Writer:
         size, self.y = k.arg("row_size", w.width * w.channels), to
         top, stride = k.arg("top", image.top), k.arg("stride_h", image.stride_h)
         height = k.arg("height", image.height)
-        self.row_weights = k.arg("row_weights", w.run * self.layer.words)
+        self.row_weights = k.arg("row_weights", w.run * self.layer.loads)
         with k.loop("oy", k.arg("out_height", image.out_height)) as oy:
             above = k.let("above", top - oy * stride)
             self.first = k.let("first", maximum(above, 0))
@@ -200,7 +201,7 @@ class _Writer:
         for more in range(self.layer.lanes - self.layer.taps):
             k.store(to, more * self.layer.pixels, const(0, self.elem))
         if total is not None:
-            k.store(self.sums, pixel, total * -HALF)
+            k.store(self.sums, pixel, total * -self.layer.half)
 
     def _cut(self, x0: Expr, to: Var) -> None:
         """The columns of a window that lie in the row."""
@@ -283,7 +284,7 @@ class _Writer:
             turns = k.let("turns_inside", count * self.turns)
             return {"turns": turns, "begin": begin, "block": block}
         first, last = self.columns
-        column = g.channels * layer.words
+        column = g.channels * layer.loads
         many = k.let("columns_inside", last - first)
         return {
             "turns": k.let("turns_inside", many * self.turns),
@@ -302,6 +303,7 @@ class _Writer:
             "runs" if layer.run_turns else "",
             "image" if layer.image is not None else "",
             "paired" if layer.paired else "",
+            "int4" if layer.int4 else "",
             "unsigned" if layer.unsigned else "",
             "direct" if layer.direct else "",
             "over" if layer.group_outputs % layer.channels else "",

@@ -15,6 +15,7 @@ from pybuild.records import dataclass
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8
+HALF4 = 8  # the same of four bits
 TURNS = (7, 6, 5, 3, 2, 1)  # taps in one, where four leave many over
 MOST_PRODUCTS = 64  # in one turn of the innermost loop
 MOST_BYTES = 32  # of weights or pixels in a turn: what loads reach from a pointer
@@ -28,6 +29,7 @@ class Layer:
     unsigned          pixels and weights are stored with HALF added
     paired            a word holds the weights of two channels, a sum both sums, of
                       int16 each; these weights are what they are
+    int4              a byte holds the weights of two channels
     row               a call makes one row, which may be written over the one that it
                       is made of
     held              type of the pixels of a patch, where it is not that of the row
@@ -54,6 +56,7 @@ class Layer:
     apart: bool = False
     turn: int = 0
     image: Image | None = None
+    int4: bool = False
 
     @property
     def centred(self) -> bool:
@@ -102,9 +105,19 @@ class Layer:
         return self.channels // 2 if self.paired else self.channels
 
     @property
+    def loads(self) -> int:
+        """Elements of flash with the weights of a tap."""
+        return self.words // 2 if self.int4 else self.words
+
+    @property
     def halved(self) -> bool:
-        """True if weights have HALF added."""
+        """True if weights have HALF added, or HALF4."""
         return self.unsigned and not self.paired
+
+    @property
+    def half(self) -> int:
+        """What makes a weight that is stored one without a sign."""
+        return HALF4 if self.int4 else HALF
 
     @property
     def taps(self) -> int:
@@ -204,6 +217,7 @@ class Layer:
             f"conv2d_block{self.channels}x{self.pixels}",
             self.types,
             "paired" if self.paired else "",
+            "int4" if self.int4 else "",
             "unsigned" if self.unsigned else "",
             self.window.key,
             "image" if self.image is not None else "",
@@ -228,7 +242,8 @@ class Layer:
             first += ", without the rows beside the image"
         bits = "int32" if not self.run_turns else "int64"
         return told(
-            f"convolution, {self.elem.value}, {bits} sums: {self.window.words}",
+            f"convolution, {self.elem.value}{' x int4' * self.int4}, {bits} sums: "
+            f"{self.window.words}",
             f"windows of {self.pixels} pixel{'s' * (self.pixels > 1)} at a time, "
             f"{first}; then all output channels; weights forward, once for "
             "these pixels",
@@ -238,10 +253,14 @@ class Layer:
     @property
     def part_doc(self) -> str:
         """The comment in the C of the innermost part."""
-        paired = "; a word holds the weights of two channels, a sum both of theirs"
+        two = ""
+        if self.paired:
+            two = "; a word holds the weights of two channels, a sum both of theirs"
+        elif self.int4:
+            two = "; a byte holds the weights of two channels"
         return (
             f"Sums of {self.channels} output channels x {self.pixels} pixels in "
-            f"registers, {self.unrolled} taps in a turn{paired if self.paired else ''}."
+            f"registers, {self.unrolled} taps in a turn{two}."
         )
 
     @property

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybuild.ir.loop import INT16, INT32, Expr, Var, cast, const, load, minimum, offset
+from pybuild.ir.loop import (
+    INT8,
+    INT16,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.epilogues.by_channel import BoundEnd, columns
@@ -74,7 +85,7 @@ class Sums:
         with k.loop("turn", count, rolled=True):
             for tap in range(layer.unrolled):
                 self._tap(sums, w, x, tap)
-            k.assign(w, offset(w, layer.unrolled * layer.words))
+            k.assign(w, offset(w, layer.unrolled * layer.loads))
             k.assign(x, offset(x, layer.unrolled * layer.pixels))
 
     def _runs(self, sums: list[list[Var]], w: Var, x: Var) -> list[list[Var]]:
@@ -118,11 +129,24 @@ class Sums:
         values = [cast(load(x, tap * layer.pixels + p), INT32)
                   for p in range(layer.pixels)]  # fmt: skip
         values = [k.let("value", v) for v in (IN_ORDER(values[0]), *values[1:])]
-        for j, accs in enumerate(sums):
-            read = load(w, tap * layer.words + j)
-            weight: Expr = cast(read, INT32)
-            if layer.words * layer.pixels > _MANY:
-                weight = IN_ORDER(weight)
-            weight = k.let("weight", weight)
-            for acc, value in zip(accs, values, strict=True):
-                k.assign(acc, acc + value * weight)
+        # RISC-V has no registers for weights that are read ahead, nor has an M3 where
+        # each is two
+        many = layer.words * layer.pixels > _MANY
+        ordered = many or (layer.int4 and not layer.unsigned)
+        for j in range(layer.loads):
+            read: Expr = cast(load(w, tap * layer.loads + j), INT32)
+            weight = k.let("weight", IN_ORDER(read) if ordered else read)
+            if not layer.int4:
+                self._add(sums[j], values, weight)
+            elif layer.unsigned:
+                self._add(sums[2 * j], values, k.let("high", weight >> 4))
+                self._add(sums[2 * j + 1], values, k.let("low", weight & 15))
+            else:
+                low = cast(cast(weight * 16, INT8), INT32) >> 4
+                self._add(sums[2 * j], values, k.let("high", IN_ORDER(weight >> 4)))
+                self._add(sums[2 * j + 1], values, k.let("low", IN_ORDER(low)))
+
+    def _add(self, sums: Sequence[Var], values: Sequence[Expr], weight: Expr) -> None:
+        """The products of a channel's weight with each pixel."""
+        for acc, value in zip(sums, values, strict=True):
+            self.k.assign(acc, acc + value * weight)

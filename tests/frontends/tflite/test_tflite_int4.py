@@ -82,6 +82,65 @@ def test_equals_litert(name: str, optimise: str) -> None:
             np.testing.assert_array_equal(recorded(net, sample)["y"], theirs["y"])
 
 
+# of enough weights that they are packed by default
+_LARGE = {
+    "dense": ("FULLY_CONNECTED", ((1, 128), (18, 128), (1, 18)), 0),
+    "conv": ("CONV_2D", ((1, 5, 4, 16), (12, 3, 3, 16), (1, 5, 4, 12)), 0),
+    "pointwise": ("CONV_2D", ((1, 5, 5, 48), (28, 1, 1, 48), (1, 5, 5, 28)), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compress", ["none", "lz4"])
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("name", _LARGE)
+def test_packed_for_a_core(name: str, target: str, compress: str) -> None:
+    data = _layer(*_LARGE[name])
+    model = Model("m.tflite", load("m.tflite", data, {}), "litert", "0" * 64)
+    library = model.build(None, name="m", target=target, compress=compress)
+    count = int(np.prod(_LARGE[name][1][1]))
+    kept = {
+        packed.role: packed.array.nbytes
+        for step in library.plan.steps
+        for packed in step.candidate.constants
+    }
+    blocks = 1.2 if name == "dense" else 1  # the last of 18 channels are in two
+    assert "weights" not in kept
+    assert count / 2 <= kept["weights4"] <= blocks * count / 2
+    rng = np.random.default_rng(1)
+    shape = model.graph.tensor("x").shape
+    samples = [{"x": rng.integers(-128, 128, shape).astype(np.int8)} for _ in range(3)]
+    net = library.host("llvm")
+    for sample, theirs in zip(samples, run_litert(data, samples), strict=True):
+        np.testing.assert_array_equal(recorded(net, sample)["y"], theirs["y"])
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("kind", ["INT4", "INT8"])
+def test_packed_with_float_inputs(kind: str, target: str) -> None:
+    """A layer of dynamic range; values of 4 bits are packed if the file has bytes."""
+    rng = np.random.default_rng(3)
+    weights = rng.integers(-8, 8, (18, 128)).astype(np.int8)
+    scale = tuple(float(s) for s in rng.uniform(0.05, 0.1, 18).astype(np.float32))
+    stored = packed4(weights) if kind == "INT4" else weights
+    bias = rng.normal(size=18).astype(np.float32)
+    tensors = [
+        FileTensor("x", (1, 128), "FLOAT32"),
+        FileTensor("w", weights.shape, kind, stored, scale, (0,) * 18, 0),
+        FileTensor("b", (18,), "FLOAT32", bias),
+        FileTensor("y", (1, 18), "FLOAT32"),
+    ]
+    dense = FileOperator("FULLY_CONNECTED", (0, 1, 2), (3,), "FullyConnectedOptions")
+    data = write(tensors, [dense], [0], [3])
+    model = Model("m.tflite", load("m.tflite", data, {}), "litert", "0" * 64)
+    library = model.build(None, name="m", target=target)
+    roles = [p.role for s in library.plan.steps for p in s.candidate.constants]
+    assert "weights4" in roles and "weights" not in roles
+    sample = {"x": rng.normal(size=(1, 128)).astype(np.float32)}
+    (theirs,) = run_litert(data, [sample])
+    net = library.host("llvm")
+    np.testing.assert_array_equal(recorded(net, sample)["y"], theirs["y"])
+
+
 def test_half_the_flash() -> None:
     model = Model("m.tflite", load("m.tflite", _layer(*_LAYERS["dense_even"]), {}),
                   "litert", "0" * 64)  # fmt: skip

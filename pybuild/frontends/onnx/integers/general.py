@@ -110,16 +110,23 @@ _NARROW = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint
 
 
 def in_bytes(handler: Handler) -> Handler:
-    """A handler that treats values and zero points of 4 or 2 bits as if they had 8."""
+    """A handler that treats values and zero points of 4 or 2 bits as if they had 8; a
+    zero point that all values share is subtracted, so that weights have none."""
 
     def made(draft: Draft, op: Op) -> None:
-        inputs = list(op.inputs)
+        inputs, known = list(op.inputs), dict[int, Array]()
         for index in (0, 2):
             value = draft.known(op.input(index))
             kind = None if value is None else _NARROW.get(value.dtype.name)
             if value is not None and kind is not None:
-                inputs[index] = draft.fresh(f"{op.input(index)}.bytes")
-                draft.budget.put(draft.values, inputs[index], value.astype(kind))
+                known[index] = value.astype(kind)
+        if len(known) == 2 and len(np.unique(known[2])) == 1:
+            zero = int(known[2].flat[0])
+            known[0] = (known[0].astype(np.int16) - zero).astype(np.int8)
+            known[2] = np.zeros_like(known[2], np.int8)
+        for index, value in known.items():
+            inputs[index] = draft.fresh(f"{op.input(index)}.bytes")
+            draft.budget.put(draft.values, inputs[index], value)
         handler(draft, replace(op, inputs=tuple(inputs)))
 
     return made

@@ -67,6 +67,43 @@ def _product(held: dict[str, Any], kinds: dict[str, int], **attrs: Any) -> Any:
     return _model(nodes, *ends, held, kinds)
 
 
+@pytest.mark.parametrize("kind", [INT4, UINT4])
+@pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4", "cortex-m55"])
+def test_packed_in_quantised_layers(target: str, kind: int, tmp_path: Path) -> None:
+    """The file's weights stay two in a byte, signed or not; the bits are the file's."""
+    low = 8 if kind == UINT4 else 0
+    chance = np.random.default_rng(9)
+    weights = chance.integers(-8, 8, (96, 24))
+    held: dict[str, Any] = {
+        "w": weights + low, "s": chance.uniform(0.01, 0.1, 24).astype(np.float32),
+        "z": np.full(24, low), "xs": np.float32(0.05), "xz": np.int8(3),
+        "ys": np.float32(0.4), "yz": np.int8(-5),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "xs", "xz"], ["f"]),
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["g"], axis=1),
+        helper.make_node("MatMul", ["f", "g"], ["h"]),
+        helper.make_node("QuantizeLinear", ["h", "ys", "yz"], ["y"]),
+    ]
+    ends = ("x", TensorProto.INT8, [2, 96]), ("y", TensorProto.INT8, [2, 24])
+    path = tmp_path / "m.onnx"
+    onnx.save(_model(nodes, *ends, held, {"w": kind, "z": kind}), path)
+    loaded = pybuild.load(path)
+    library = loaded.build(name="m", target=target)
+    sizes = [
+        packed.array.nbytes
+        for step in library.plan.steps
+        for packed in step.candidate.constants
+        if packed.role.startswith("weights")
+    ]
+    assert sizes == [weights.size // 2]
+    x = chance.integers(-128, 128, (2, 96)).astype(np.int8)
+    theirs = reference("ort", path, loaded.lower()).run({"x": x})["y"]
+    net = library.host("llvm")
+    np.testing.assert_array_equal(net.run(x=x)["y"], theirs)
+    net.close()
+
+
 X = RNG.normal(0, 1, (2, 64)).astype(np.float32)
 ZEROS = RNG.integers(-3, 4, (2, 16))
 FORMS: dict[str, tuple[dict[str, Any], dict[str, int], dict[str, int]]] = {
