@@ -15,6 +15,7 @@ from typing import Any
 from pybuild import __version__
 from pybuild.ecosystems import manifests
 from pybuild.ecosystems.about import RUNTIME, About, about_model, about_runtime
+from pybuild.ecosystems.esphome import component_files
 from pybuild.ecosystems.examples import (
     ESP_IDF,
     PROGRAM,
@@ -23,12 +24,13 @@ from pybuild.ecosystems.examples import (
     program,
     sketch,
 )
+from pybuild.ecosystems.words import Words
 from pybuild.emit.content import Content, whole
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
 from pybuild.install import crt_headers, crt_sources, licence_text
 from pybuild.options.option import keywords, plain
-from pybuild.options.packages import ECOSYSTEMS, PackageOptions
+from pybuild.options.packages import ECOSYSTEMS, ESPHOME, PackageOptions
 from pybuild.package.folder import REPORT
 from pybuild.package.tree import filled
 from pybuild.records import dataclass
@@ -66,6 +68,7 @@ class Made:
     values     of an example's templates
     facts      of its report.json
     mlf        TVM's archive of it; Errors  BuildError for several models
+    words      wake words, if that is what it hears
     """
 
     name: str
@@ -75,6 +78,7 @@ class Made:
     facts: Mapping[str, Any]
     is_image: bool
     mlf: Callable[[], bytes]
+    words: Words | None = None
 
 
 def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]]:
@@ -88,10 +92,10 @@ def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]
         what = f"{objects[0]} is for one core; packages are sources"
         raise BuildError("--emit", what, "leave out --emit obj")
     runtime = about_runtime(__version__)
-    return {
-        about.name: (about, model_files(made, about, runtime, asked)),
-        RUNTIME: (runtime, runtime_files(runtime)),
-    }
+    found = {about.name: (about, model_files(made, about, runtime, asked))}
+    if asked.package != (ESPHOME,):  # a component has its own runtime
+        found[RUNTIME] = runtime, runtime_files(runtime)
+    return found
 
 
 def model_files(
@@ -99,6 +103,10 @@ def model_files(
 ) -> Files:
     """The files of a model's package, for the ecosystems in asked.package."""
     files = _sources(made)
+    if ESPHOME in asked.package:
+        if asked.package == (ESPHOME,):
+            files = {p: c for p, c in files.items() if not p.startswith("src/")}
+        files |= component_files(made.name, made.generated, made.words)
     src = sorted(path for path in files if path.startswith("src/"))
     c = [path for path in src if path.endswith(".c")]
     headers = [path for path in src if path.endswith(".h")]

@@ -55,12 +55,14 @@ def parted(path: str, front: str | None = None) -> tuple[str | None, str]:
 
 def read_front(path: str | Path) -> Front:
     """A .toml or .json file: [features] with `kind` and what that function takes,
-    [decision], and, above them, `every` and `stream`.
+    [decision], and, above them, `every` and `stream`. A kind alone, as micro_frontend,
+    is that kind's features as they are by default.
 
     Errors  BuildError with everything that is wrong
     """
     where = Path(path).name
-    told = _told(Path(path))
+    is_kind = str(path) in KINDS and not Path(path).exists()
+    told = {"features": {"kind": str(path)}} if is_kind else _told(Path(path))
     found = _unknown(where, told, ("features", "decision", "every", "stream"))
     parts = told.get("features", {}), told.get("decision", {})
     if not all(isinstance(part, dict) for part in parts):
