@@ -13,6 +13,7 @@ from pybuild.emit.content import Content
 from pybuild.package.tree import filled
 from pybuild.records import dataclass
 
+ZEPHYR_SAMPLE = "samples/listen"
 LEAST_WINDOW = 10  # steps of a sliding window that a configuration may ask for
 
 
@@ -77,6 +78,26 @@ def words_files(name: str, words: Words) -> dict[str, Content]:
         f"{name}_words.h": filled(room / "words.h.in", whole),
         f"{name}_words.c": filled(room / "words.c.in", whole),
     }
+
+
+def arduino_listener(name: str) -> dict[str, Content]:
+    """A sketch that hears words."""
+    return {"examples/listen/listen.ino": _filled("listen.ino", name)}
+
+
+def zephyr_listener(name: str) -> dict[str, Content]:
+    """A sample that hears words; ZEPHYR_SAMPLE is its folder."""
+    return {
+        f"{ZEPHYR_SAMPLE}/CMakeLists.txt": _filled("zephyr-sample.txt", name),
+        f"{ZEPHYR_SAMPLE}/prj.conf": _filled("prj.conf", name),
+        f"{ZEPHYR_SAMPLE}/sample.yaml": _filled("sample.yaml", name),
+        f"{ZEPHYR_SAMPLE}/src/main.c": _filled("zephyr-main.c", name),
+    }
+
+
+def _filled(template: str, name: str) -> str:
+    values = {"name": name, "upper": name.upper()}
+    return filled(TEMPLATES / "words" / f"{template}.in", values)
 
 
 def _values(name: str, words: Words) -> dict[str, str]:

@@ -161,7 +161,7 @@ def _write_all(place: Path, files: Mapping[str, Content], said: Path) -> None:
     }
     digests.pop(EXAMPLE_NEW, None)  # for the user to take or remove
     lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
-    listed = PACKAGE_LIST if any(name.startswith("src/") for name in files) else LIST
+    listed = LIST if any(name.startswith("crt/") for name in files) else PACKAGE_LIST
     write_file(place / listed, lines, said / listed)
 
 

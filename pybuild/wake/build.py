@@ -87,7 +87,9 @@ def _manifests(nets: Mapping[str, str | Path]) -> dict[str, Manifest]:
         problems.append(Problem("--package esphome", what, "fewer of them"))
     for name, path in nets.items():
         try:
-            found[chosen_prefix(name, "")] = read_manifest(path, chosen_prefix(name, ""))
+            found[chosen_prefix(name, "")] = read_manifest(
+                path, chosen_prefix(name, "")
+            )
         except BuildError as error:
             problems += error.problems
     where = "--package esphome"

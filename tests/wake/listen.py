@@ -82,5 +82,7 @@ def listened(
     file.write_bytes(samples.astype("<i2").tobytes())
     lines = [line.split() for line in run([program, file]).splitlines()]
     steps = [[int(n) for n in line[1:]] for line in lines if line[0] == "step"]
-    heard = [(int(line[1]), names[int(line[2])]) for line in lines if line[0] == "heard"]
+    heard = [
+        (int(line[1]), names[int(line[2])]) for line in lines if line[0] == "heard"
+    ]
     return np.array(steps, np.uint8), heard

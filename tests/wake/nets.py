@@ -24,7 +24,9 @@ def streaming_net(seed: int, rows: int = ROWS) -> bytes:
     given, quant = (1, rows, 1, BANDS), dict(scale=(_IN[0],), zero_point=(_IN[1],))
     tensors: list[FileTensor] = []
 
-    def tensor(name: str, shape: tuple[int, ...], kind: str = "INT8", **more: Any) -> int:
+    def tensor(
+        name: str, shape: tuple[int, ...], kind: str = "INT8", **more: Any
+    ) -> int:
         tensors.append(FileTensor(name, shape, kind, **more))
         return len(tensors) - 1
 
@@ -86,7 +88,9 @@ def streaming_net(seed: int, rows: int = ROWS) -> bytes:
         FileOperator("VAR_HANDLE", (), (0,), "VarHandleOptions", shared),
         FileOperator("ASSIGN_VARIABLE", (0, 1), (), "AssignVariableOptions"),
     ]
-    once = FileOperator("CALL_ONCE", (), (), "CallOnceOptions", {"InitSubgraphIndex": 1})
+    once = FileOperator(
+        "CALL_ONCE", (), (), "CallOnceOptions", {"InitSubgraphIndex": 1}
+    )
     return write(tensors, [once, *operators], [x], [y], called=[(inside, calls)])
 
 

@@ -50,7 +50,10 @@ def _vowels(rng: np.random.Generator) -> Array:
     t = np.arange(RATE) / RATE
     pitch = rng.uniform(90, 250) * (1 + 0.1 * np.sin(2 * np.pi * 3 * t))
     phase, whole = 2 * np.pi * np.cumsum(pitch) / RATE, np.zeros(RATE)
-    ends = [rng.uniform(low, high, 2) for low, high in ((300, 900), (900, 2300), (2300, 3200))]
+    ends = [
+        rng.uniform(low, high, 2)
+        for low, high in ((300, 900), (900, 2300), (2300, 3200))
+    ]
     for k in range(1, 30):
         gain = np.zeros(RATE)
         for first, last in ends:

@@ -1,0 +1,324 @@
+"""Wake words as a component of ESPHome: its C++ with headers that stand in for
+ESPHome's, its YAML by ESPHome's own program where one is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+import pybuild
+from pybuild.cli import main
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.wake import build_wake_words
+from tests.conftest import made_once
+from tests.ecosystems.kconfig import settings
+from tests.ecosystems.test_arduino import _linked, flattened
+from tests.ecosystems.test_zephyr import BASE, _valid
+from tests.ecosystems.use import STUBS, said
+from tests.graphs.networks import keyword_spotting
+from tests.toolchains import require
+from tests.wake.nets import NETS, write_nets
+from tests.wake.reference import heard, probabilities, rows_of
+from tests.wake.sounds import sound
+
+ESPHOME = STUBS / "esphome"
+SOUND = sound(30, 2)
+
+
+def _make(out: Path) -> None:
+    nets = write_nets(out / "nets")
+    words = build_wake_words(nets, name="listen")
+    words.write_packages(out, package="esphome,arduino,zephyr")
+    words.write_packages(out / "alone", package="esphome")
+    write_nets(out / "few", ("stop",))
+    few = build_wake_words({"stop": out / "few/stop.tflite"})
+    few.write_packages(out / "alone", package="esphome")
+    (out / "sound.raw").write_bytes(SOUND.astype("<i2").tobytes())
+
+
+@pytest.fixture(scope="module")
+def listeners(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages listen and crt, and sound: read, never written."""
+    return made_once(tmp_path_factory, "listeners", _make)
+
+
+@pytest.fixture(scope="module")
+def phrases(listeners: Path) -> list[str]:
+    """What is said in the sound, by pymicro-features, LiteRT and ESPHome's rules.
+
+    The bands of these features are of another C library: of the words that the made
+    nets hear none depends on that.
+    """
+    nets = {name: listeners / f"nets/{name}.tflite" for name in NETS}
+    rows = rows_of(SOUND)
+    scores = {name: probabilities(path, rows) for name, path in nets.items()}
+    found = [NETS[name][1] for _, name in heard(nets, scores, 3)]
+    assert set(found) == {'Hello, "you"', "Stopp\u00e9"}
+    return found
+
+
+def _component(listeners: Path, folder: Path) -> Path:
+    """The tree that ESPHome makes: components below its own sources."""
+    source = folder / "src"
+    shutil.copytree(ESPHOME / "standin", source)
+    into = source / "esphome/components/listen"
+    shutil.copytree(listeners / "alone/listen/components/listen", into)
+    return source
+
+
+def test_the_component_hears(
+    listeners: Path, phrases: list[str], tmp_path: Path
+) -> None:
+    """All words in order, its actions, and what is said where samples are lost."""
+    source = _component(listeners, tmp_path)
+    flags = [
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unused-parameter",
+        "-O1",
+        f"-I{source}",
+    ]
+    c = sorted((source / "esphome/components/listen").glob("*.c"))
+    said([require("gcc"), *flags, "-c", *c], cwd=tmp_path)
+    cpp = [
+        ESPHOME / "main.cpp",
+        source / "esphome/components/listen/listen_component.cpp",
+    ]
+    words = [require("g++"), "-std=gnu++20", "-fno-exceptions", *flags, *cpp]
+    program = tmp_path / "program"
+    said([*words, *sorted(tmp_path.glob("*.o")), "-o", program])
+    lines = said([program, listeners / "sound.raw"]).splitlines()
+    first = lines[: lines.index("second")]
+    assert [x.removeprefix("heard ") for x in first if x[:6] == "heard "] == phrases
+    assert "C listen:   VAD: cutoff 0.30, sliding window 5" in first
+    assert (
+        lines.count(
+            "W listen: Samples came faster than the loop took them; some are lost"
+        )
+        == 1
+    )
+
+
+def test_a_component_is_whole(listeners: Path) -> None:
+    """One folder with all that it includes, and nothing of other ecosystems."""
+    place = listeners / "alone"
+    assert sorted(x.name for x in place.iterdir()) == ["listen", "stop"]
+    top = sorted(x.name for x in (place / "listen").iterdir())
+    assert top == ["LICENSE", "README.md", "components", "examples", "extras",
+                   "report.json"]  # fmt: skip
+    both = listeners / "listen/components/listen"
+    alone = place / "listen/components/listen"
+    assert {x.name: x.read_bytes() for x in both.iterdir()} == {
+        x.name: x.read_bytes() for x in alone.iterdir()
+    }
+    assert (
+        'hears "Hello, "you"", "Stopp\u00e9"'
+        in (place / "listen/README.md").read_text()
+    )
+
+
+def test_the_sketch_hears(listeners: Path, phrases: list[str], tmp_path: Path) -> None:
+    sketch = (listeners / "listen/examples/listen/listen.ino").read_text()
+    folder = tmp_path / "libraries"
+    for name in ("listen", "crt"):
+        shutil.copytree(listeners / name, folder / name)
+    program = _linked(flattened(sketch, folder, tmp_path, ""), tmp_path, "g++")
+    # Arduino's start-up calls loop() for ever
+    found = _until_the_end(program, listeners)
+    assert found == phrases
+
+
+def _until_the_end(program: Path, listeners: Path) -> list[str]:
+    return said([program], env={"SOUND": str(listeners / "sound.raw")}).splitlines()
+
+
+def test_the_sample_hears(listeners: Path, phrases: list[str], tmp_path: Path) -> None:
+    place = tmp_path / "modules"
+    for name in ("listen", "crt"):
+        shutil.copytree(listeners / name, place / name)
+    sample = place / "listen/samples/listen"
+    _valid(sample / "sample.yaml", "sample.schema.yaml")
+    own = tmp_path / "Kconfig.zephyr"
+    own.write_text("".join(f'config {n}\n\tbool "x"\n\n' for n in OWN))
+    modules = [place / name / "zephyr/Kconfig" for name in ("crt", "listen")]
+    chosen = (sample / "prj.conf").read_text()
+    config = settings([own, *modules], chosen, tmp_path / "dotconfig.cmake")
+    build = tmp_path / "b"
+    flags = f"-DCMAKE_C_FLAGS=-I{STUBS / 'zephyr/include'}"
+    said([require("cmake"), "-S", sample, "-B", build, f"-DDOTCONFIG={config}", flags],
+         env=BASE)  # fmt: skip
+    said(["cmake", "--build", build, "-j2"])
+    done = subprocess.run(
+        [build / "app"], env={**os.environ, "SOUND": str(listeners / "sound.raw")},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    told = [f"heard: {phrase}" for phrase in phrases]
+    assert done.stdout.splitlines() == [*told, "stopped: no error"]
+
+
+# of Zephyr itself, that the sample's prj.conf names
+OWN = ("STDOUT_CONSOLE", "AUDIO", "AUDIO_DMIC")
+
+
+# ---- by the command, and what is refused ----------------------------------------
+
+
+def test_the_command(
+    listeners: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same files as in Python."""
+    nets = [str(listeners / f"nets/{name}.tflite") for name in NETS]
+    words = ["build", *nets, "--front", "micro_frontend", "--package", "esphome"]
+    assert main([*words, "--name", "listen", "-o", str(tmp_path)]) == 0
+    assert f"wrote {tmp_path / 'listen'}" in capsys.readouterr().out
+    made, alone = tmp_path / "listen/components", listeners / "alone/listen/components"
+    assert {x.name: x.read_bytes() for x in made.rglob("*.c")} == {
+        x.name: x.read_bytes() for x in alone.rglob("*.c")
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "--package esphome: is for nets that hear the features of micro wake word."
+             " Hint: --front micro_frontend"),
+        (("--front", "front.toml"), "--package esphome: is for nets that hear"),
+        (("--front", "micro_frontend", "--exclusive", "hello,stop"),
+         "--exclusive: does not apply to --package esphome"),
+        (("--front", "micro_frontend", "--name", "hello=stop"),
+         "stop.tflite: another model is named 'stop' too"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_fit(
+    listeners: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    words: Sequence[str], message: str,
+) -> None:  # fmt: skip
+    nets = [str(listeners / f"nets/{name}.tflite") for name in ("hello", "stop")]
+    more = ["--package", "esphome", "-o", str(tmp_path / "out")]
+    assert main(["build", *nets, *words, *more]) == 2
+    assert message in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_models_are_no_component(tmp_path: Path) -> None:
+    made = keyword_spotting().model().build(name="kws")
+    with pytest.raises(BuildError, match="is for wake words, which hear features"):
+        made.write_packages(tmp_path, package="esphome")
+
+
+# ---- by ESPHome itself ------------------------------------------------------------
+
+
+def _esphome() -> str:
+    """The program, or skips the test: with what it needs it has 250 MB, and pins other
+    versions than the project's."""
+    found = os.environ.get("ESPHOME") or shutil.which("esphome")
+    if not found:
+        pytest.skip("esphome is not installed: pip install esphome elsewhere, and "
+                    "ESPHOME=path of its command")  # fmt: skip
+    return found
+
+
+BAD = {
+    "{'model': 'other'}": "Unknown value 'other'",
+    "{'model': 'stop', 'probability_cutoff': '130%'}": "must not be higher than 100%",
+    "{'model': 'stop', 'sliding_window_size': 99}": "value must be at most 10",
+    "['stop', 'stop']": "the model stop is named twice",
+}
+
+
+def _written(folder: Path, listeners: Path, **more: object) -> Path:
+    """The package's own YAML for an ESP32-C3, with more for the component."""
+    text = (listeners / "alone/listen/examples/esphome/listen.yaml").read_text()
+    told = yaml.safe_load(text)
+    told |= {"esphome": {"name": "listener"}, "logger": {},
+             "esp32": {"variant": "esp32c3", "framework": {"type": "esp-idf"}}}  # fmt: skip
+    path = listeners / "alone/listen/components"
+    told["external_components"][0]["source"]["path"] = str(path)
+    told["listen"] |= more
+    (folder / "listen.yaml").write_text(yaml.safe_dump(told, sort_keys=False))
+    return folder / "listen.yaml"
+
+
+def test_esphome_takes_its_yaml(listeners: Path, tmp_path: Path) -> None:
+    program = _esphome()
+    told = said([program, "config", _written(tmp_path, listeners)])
+    assert "stop_after_detection: true" in told
+    for models, message in BAD.items():
+        file = _written(tmp_path, listeners, models=yaml.safe_load(models))
+        done = subprocess.run([program, "config", file], capture_output=True, text=True)
+        assert done.returncode != 0 and message in done.stdout + done.stderr
+
+
+HOST = """\
+esphome: {{name: listener, on_boot: {{priority: -200, then: [listen.start]}}}}
+host:
+logger: {{level: NONE}}
+external_components:
+  - source: {{type: local, path: {package}}}
+  - source: {{type: local, path: {tests}}}
+  - source: {{type: local, path: {audio}}}
+microphone: [{{platform: file_microphone, id: mic}}]
+listen:
+  microphone: mic
+  models: [hello, {{model: stop, sliding_window_size: 3}}]
+  stop_after_detection: false
+  on_wake_word_detected:
+    - lambda: 'printf("%s\\n", wake_word.c_str());'
+    - if: {{condition: listen.is_running, then: [{{listen.enable_model: hello}}]}}
+    - if:
+        condition: {{not: [{{listen.model_is_enabled: stop}}]}}
+        then: [listen.stop, {{listen.disable_model: hello}}]
+"""
+
+
+def _host_audio(program: str, folder: Path) -> Path:
+    """ESPHome's component `audio` without its limit to ESP32, which tests need not
+    have."""
+    python = Path(Path(program).read_text().splitlines()[0].removeprefix("#!"))
+    found = said([python, "-c", "import esphome; print(esphome.__path__[0])"])
+    there = Path(found.strip()) / "components/audio"
+    (folder / "audio").mkdir(parents=True)
+    for name in ("audio.h", "audio.cpp"):
+        shutil.copy(there / name, folder / "audio")
+    text = (there / "__init__.py").read_text().replace("    cv.only_on_esp32,\n", "")
+    text += "\n\nAUTO_LOAD = []\n\n\nasync def to_code(config):\n    pass\n"
+    (folder / "audio/__init__.py").write_text(text)
+    return folder
+
+
+def test_esphome_s_own_sources(
+    listeners: Path, phrases: list[str], tmp_path: Path
+) -> None:
+    """What ESPHome generates for this machine compiles with its core, and hears."""
+    program = _esphome()
+    audio = _host_audio(program, tmp_path / "host")
+    file = tmp_path / "listen.yaml"
+    package = listeners / "alone/listen/components"
+    tests = ESPHOME / "components"
+    file.write_text(HOST.format(package=package, tests=tests, audio=audio))
+    said([program, "compile", "--only-generate", file])
+    source = tmp_path / ".esphome/build/listener/src"
+    log = "-DESPHOME_LOG_LEVEL=ESPHOME_LOG_LEVEL_NONE"
+    rules = (ESPHOME / "host.mk").read_text().format(log=log, python=sys.executable)
+    (source / "host.mk").write_text(rules)
+    said([require("make"), "-f", "host.mk", "-j2"], cwd=source)
+    samples: Array = SOUND
+    (tmp_path / "sound.raw").write_bytes(samples.astype("<i2").tobytes())
+    env = {"FILE_MICROPHONE": str(tmp_path / "sound.raw")}
+    assert said([source / "program"], env=env).splitlines() == phrases
+
+
+def test_pybuild_says_which_packages() -> None:
+    with pytest.raises(BuildError, match="esphome"):
+        pybuild.build(keyword_spotting().model()).write_packages(".", package="esphom")
