@@ -137,7 +137,7 @@ def _sources(made: Made) -> Files:
         if not path.endswith((".c", ".h")):
             files[path] = content
             continue
-        if path == f"{made.name}.h":
+        if path.endswith(".h"):  # of several models any may be the first
             text = whole({path: content})[path]
             content = _CRT_INCLUDE.sub('#include "crt.h"\n#include "crt/', text, 1)
         files[f"src/{path}"] = content

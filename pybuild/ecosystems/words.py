@@ -106,7 +106,7 @@ def _values(name: str, words: Words) -> dict[str, str]:
     starts = ",\n".join(f"    {{{net.cutoff}u, {net.window}u}}" for net in nets)
     binds = "".join(
         "    if (error == CRT_OK)\n"
-        f"        error = {model}_bind_{net.name}_rows(nets, (const int8_t *)w->rows);\n"
+        f"        error = {model}_bind_{net.name}_rows(nets, rows);\n"
         for net in nets
     )
     scores = "".join(

@@ -57,8 +57,8 @@ def build_wake_words(
     loaded = models or {each: str(path) for each, path in nets.items()}
     graphs = {each: model_of(loaded[each]).lower() for each in manifests}
     title = chosen_prefix(name or "_".join(nets), "")
-    step = next(iter(manifests.values())).step
-    features: Features = micro_frontend(RATE, WINDOW, hop=step * RATE // 1000)
+    hop = next(iter(manifests.values())).step * RATE // 1000
+    features: Features = micro_frontend(RATE, WINDOW, hop)
     bands = features.graph.tensor(features.graph.outputs[0]).size
     rows = rows_of_nets(graphs, bands)
     joined = side_by_side(graphs, nets_name(title))
@@ -66,13 +66,12 @@ def build_wake_words(
         {features_name(title): features.graph, nets_name(title): joined},
         name=title, lazy=joined.inputs, **options,
     )  # fmt: skip
-    hop = step * RATE // 1000
     words = [one.word for one in manifests.values() if not one.is_vad]
     vad = [one.word for one in manifests.values() if one.is_vad]
-    return WakeWords(
-        image.members, image.pool, image.tables, image.options, image.how,
-        words=Words(words, vad[0] if vad else None, hop, -(-WINDOW // hop) - 1, rows, bands),
-    )  # fmt: skip
+    silent = -(-WINDOW // hop) - 1
+    made = Words(words, vad[0] if vad else None, hop, silent, rows, bands)
+    whole = image.members, image.pool, image.tables, image.options, image.how
+    return WakeWords(*whole, words=made)
 
 
 def _manifests(nets: Mapping[str, str | Path]) -> dict[str, Manifest]:
@@ -86,10 +85,9 @@ def _manifests(nets: Mapping[str, str | Path]) -> dict[str, Manifest]:
         what = f"{len(nets)} nets; a component has at most {MOST}"
         problems.append(Problem("--package esphome", what, "fewer of them"))
     for name, path in nets.items():
+        own = chosen_prefix(name, "")
         try:
-            found[chosen_prefix(name, "")] = read_manifest(
-                path, chosen_prefix(name, "")
-            )
+            found[own] = read_manifest(path, own)
         except BuildError as error:
             problems += error.problems
     where = "--package esphome"

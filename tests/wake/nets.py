@@ -82,8 +82,8 @@ def streaming_net(seed: int, rows: int = ROWS) -> bytes:
         FileOperator("QUANTIZE", (chance,), (y,), "QuantizeOptions", {}),
     ]  # fmt: skip
     zero = np.full((1, KEPT, 1, BANDS), _IN[1], np.int8)
-    inside = [FileTensor("h", (), "RESOURCE"),
-              FileTensor("v", zero.shape, "INT8", zero, *((v,) for v in _IN))]  # fmt: skip
+    first = FileTensor("v", zero.shape, "INT8", zero, *((v,) for v in _IN))
+    inside = [FileTensor("h", (), "RESOURCE"), first]
     calls = [
         FileOperator("VAR_HANDLE", (), (0,), "VarHandleOptions", shared),
         FileOperator("ASSIGN_VARIABLE", (0, 1), (), "AssignVariableOptions"),

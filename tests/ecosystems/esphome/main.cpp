@@ -82,13 +82,13 @@ int main(int number, char **arguments) {
     ;
   assert(count == all);
 
-  /* it stops with the first word, which may start it anew */
+  /* it stops with the first word, or words of one row, which may start it anew */
   std::printf("third\n");
   words.set_stop_after_detection(true);
   std::rewind(file);
   for (stop.play(), start.play(), count = 0; give(file, 1024); words.loop())
     ;
-  assert(count == 1 && !source.running);
+  assert(count > 0 && count <= LISTEN_WORDS && !source.running);
   words.get_wake_word_detected_trigger()->then = [&start](const std::string &) { count++, start.play(); };
   std::rewind(file);
   for (start.play(), count = 0; give(file, 1024); words.loop())
