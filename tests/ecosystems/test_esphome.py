@@ -5,6 +5,7 @@ ESPHome's, its YAML by ESPHome's own program where one is installed.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from tests.ecosystems.test_arduino import flattened
 from tests.ecosystems.test_zephyr import BASE, _valid
 from tests.ecosystems.use import STUBS, said
 from tests.graphs.networks import keyword_spotting
-from tests.toolchains import require
+from tests.snippets import snippets
+from tests.toolchains import ROOT, require
 from tests.wake.nets import NETS, write_nets
 from tests.wake.reference import heard, probabilities, rows_of
 from tests.wake.sounds import sound
@@ -227,6 +229,35 @@ def test_other_models_are_no_component(tmp_path: Path) -> None:
         made.write_packages(tmp_path, package="esphome")
 
 
+PAGE = ROOT / "docs" / "wake-words.md"
+
+
+def _page(tmp_path: Path) -> tuple[Path, str]:
+    """What the page's command makes of nets of those names, and the page's YAML."""
+    for mine, theirs in (("hello", "okay_nabu"), ("voice", "vad")):
+        made = write_nets(tmp_path / "made", (mine,))[mine]
+        for suffix in (".tflite", ".json"):
+            made.with_suffix(suffix).rename(tmp_path / f"{theirs}{suffix}")
+    command, code = (b.text for b in snippets(ROOT, PAGE) if b.said("run by"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said(shlex.split(command), tmp_path, {"PATH": path})
+    (tmp_path / "page.c").write_text(code)
+    (block,) = [b.text for b in snippets(ROOT, PAGE) if b.language == "yaml"]
+    return tmp_path / "build/lib/wake/components", block
+
+
+def test_the_page(tmp_path: Path) -> None:
+    """Its command runs, its C compiles, its YAML has keys that the component has."""
+    components, block = _page(tmp_path)
+    words = ["-Wall", "-Werror", "-fsyntax-only", f"-I{components / 'wake'}"]
+    said([require("gcc"), *words, tmp_path / "page.c"])
+    told = yaml.safe_load(block)
+    assert (tmp_path / told["external_components"][0]["source"]["path"]).is_dir()
+    component = (components / "wake/__init__.py").read_text()
+    for key in (*told["wake"], *told["wake"]["models"][0]):
+        assert f'"{key}"' in component or f"CONF_{key.upper()}" in component
+
+
 # ---- by ESPHome itself ------------------------------------------------------------
 
 
@@ -240,6 +271,11 @@ def _esphome() -> str:
     return found
 
 
+CHIP = {
+    "esphome": {"name": "listener"},
+    "esp32": {"variant": "esp32c3", "framework": {"type": "esp-idf"}},
+    "logger": {},
+}
 BAD = {
     "{'model': 'other'}": "Unknown value 'other'",
     "{'model': 'stop', 'probability_cutoff': '130%'}": "value must be at most 1.",
@@ -252,13 +288,21 @@ def _written(folder: Path, listeners: Path, **more: object) -> Path:
     """The package's own YAML for an ESP32-C3, with more for the component."""
     text = (listeners / "alone/listen/examples/esphome/listen.yaml").read_text()
     told = yaml.safe_load(text)
-    chip = {"variant": "esp32c3", "framework": {"type": "esp-idf"}}
-    told |= {"esphome": {"name": "listener"}, "logger": {}, "esp32": chip}
+    told |= CHIP
     path = listeners / "alone/listen/components"
     told["external_components"][0]["source"]["path"] = str(path)
     told["listen"] |= more
     (folder / "listen.yaml").write_text(yaml.safe_dump(told, sort_keys=False))
     return folder / "listen.yaml"
+
+
+def test_esphome_takes_the_page_s_yaml(tmp_path: Path) -> None:
+    program = _esphome()
+    components, block = _page(tmp_path)
+    text = (components.parent / "examples/esphome/listen.yaml").read_text()
+    told = yaml.safe_load(text) | CHIP | yaml.safe_load(block)
+    (tmp_path / "listen.yaml").write_text(yaml.safe_dump(told, sort_keys=False))
+    assert "stop_after_detection" in said([program, "config", "listen.yaml"], tmp_path)
 
 
 def test_esphome_takes_its_yaml(listeners: Path, tmp_path: Path) -> None:

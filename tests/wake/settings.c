@@ -26,7 +26,8 @@ static unsigned words(void)
 {
     count = 0;
     MUST(listen_words_reset(&w) == CRT_OK);
-    MUST(listen_words_push(&w, samples, sizeof samples / 2, heard, &w) == CRT_OK);
+    MUST(listen_words_push(&w, samples, sizeof samples / 2, heard, &w) ==
+         CRT_OK);
     return count;
 }
 
@@ -48,7 +49,8 @@ int main(void)
     MUST(listen_words_push(NULL, samples, 1, heard, &w) == CRT_ERR_NULL);
     MUST(listen_words_push(&w, NULL, 1, heard, &w) == CRT_ERR_NULL);
 
-    /* nothing is heard where all is above the cutoff, as every row renews the wait */
+    /* nothing is heard where all is above the cutoff, as every row renews the
+     * wait */
     MUST(listen_words_set(&w, LISTEN_WORDS, 0, 1) == CRT_OK);
     MUST(listen_words_set(&w, 0, 0, 1) == CRT_OK);
     MUST(words() == 0);

@@ -42,28 +42,31 @@ static inline uint32_t dmic_build_channel_map(uint8_t channel, uint8_t pdm,
     return ((pdm & 7u) << 1 | (uint32_t)lr) << (channel * 4u);
 }
 
-static inline int dmic_configure(const struct device *device, struct dmic_cfg *config)
+static inline int dmic_configure(const struct device *device,
+                                 struct dmic_cfg *config)
 {
     const struct pcm_stream_cfg *stream = config->streams;
 
     slab = stream->mem_slab;
     return strcmp(device->name, "dmic_dev") == 0 && stream->pcm_rate == 16000 &&
-                   stream->pcm_width == 16 && stream->block_size == slab->size &&
+                   stream->pcm_width == 16 &&
+                   stream->block_size == slab->size &&
                    config->channel.req_num_chan == 1 &&
                    config->channel.req_num_streams == 1
                ? 0
                : -22;
 }
 
-static inline int dmic_trigger(const struct device *device, enum dmic_trigger cmd)
+static inline int dmic_trigger(const struct device *device,
+                               enum dmic_trigger cmd)
 {
     (void)device;
     sound = fopen(getenv("SOUND"), "rb");
     return sound != NULL && cmd == DMIC_TRIGGER_START ? 0 : -5;
 }
 
-static inline int dmic_read(const struct device *device, uint8_t stream, void **block,
-                            uint32_t *size, int32_t timeout)
+static inline int dmic_read(const struct device *device, uint8_t stream,
+                            void **block, uint32_t *size, int32_t timeout)
 {
     (void)device, (void)stream, (void)timeout;
     *block = malloc(slab->size);

@@ -5,19 +5,33 @@
 #include <functional>
 #include <vector>
 
-namespace esphome::microphone {
+namespace esphome::microphone
+{
 
-class MicrophoneSource {
- public:
-  template<typename F> void add_data_callback(F &&callback) { this->callback_ = callback; }
-  void start() { this->running = true; }
-  void stop() { this->running = false; }
-  void give(const std::vector<uint8_t> &data) { this->callback_(data); }
+class MicrophoneSource
+{
+  public:
+    template <typename F> void add_data_callback(F &&callback)
+    {
+        this->callback_ = callback;
+    }
+    void start()
+    {
+        this->running = true;
+    }
+    void stop()
+    {
+        this->running = false;
+    }
+    void give(const std::vector<uint8_t> &data)
+    {
+        this->callback_(data);
+    }
 
-  bool running{false};
+    bool running{false};
 
- protected:
-  std::function<void(const std::vector<uint8_t> &)> callback_;
+  protected:
+    std::function<void(const std::vector<uint8_t> &)> callback_;
 };
 
-}  // namespace esphome::microphone
+} // namespace esphome::microphone
