@@ -178,14 +178,16 @@ def _greedy(graph: Graph) -> tuple[Node, ...]:
     chosen: list[Node] = []
     while ready:
         key, i = heapq.heappop(ready)
-        fresh = growth(i)
-        if fresh < key:
-            heapq.heappush(ready, (fresh, i))
+        if waiting[i] < 0 or growth(i) != key:  # chosen, or since there anew
             continue
         node = graph.nodes[i]
         chosen.append(node)
+        waiting[i] = -1
         for name in filter(None, node.inputs):
             left[name] -= 1
+            for user in {position[id(n)] for n in consumers[name]}:
+                if waiting[user] == 0:  # may now be its last reader
+                    heapq.heappush(ready, (growth(user), user))
         freed = after.get(i, [])
         for name in node.outputs:
             freed = [*freed, *{position[id(n)] for n in consumers[name]}]
