@@ -62,7 +62,9 @@ def read_front(path: str | Path) -> Front:
     """
     where = Path(path).name
     is_kind = str(path) in KINDS and not Path(path).exists()
-    told = {"features": {"kind": str(path)}} if is_kind else _told(Path(path))
+    told: dict[str, Any] = {"features": {"kind": str(path)}}
+    if not is_kind:
+        told = _told(Path(path))
     found = _unknown(where, told, ("features", "decision", "every", "stream"))
     parts = told.get("features", {}), told.get("decision", {})
     if not all(isinstance(part, dict) for part in parts):

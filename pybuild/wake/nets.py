@@ -50,8 +50,9 @@ def side_by_side(nets: Mapping[str, Graph], source: str) -> Graph:
     """
     nodes: list[Node] = []
     whole = Graph("nets", source, (), {}, (), ())
-    tensors, constants, state = dict(whole.tensors), dict(whole.constants), {}
-    inputs, outputs, origins = [], [], {}
+    tensors, constants = dict(whole.tensors), dict(whole.constants)
+    state, origins = dict(whole.state), dict(whole.origins)
+    inputs, outputs = list[str](), list[str]()
     for name, net in nets.items():
         names = {n: f"{name}/{n}" for n in net.tensors}
         names[net.inputs[0]], names[net.outputs[0]] = f"{name} rows", name
