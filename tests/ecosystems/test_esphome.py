@@ -4,6 +4,7 @@ ESPHome's, its YAML by ESPHome's own program where one is installed.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import shutil
@@ -11,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock, MagicMock, call
 
 import pytest
 import yaml
@@ -227,6 +230,55 @@ def test_other_models_are_no_component(tmp_path: Path) -> None:
     made = keyword_spotting().model().build(name="kws")
     with pytest.raises(BuildError, match="is for wake words, which hear features"):
         made.write_packages(tmp_path, package="esphome")
+
+
+def _component_module(
+    listeners: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[dict[str, Any], MagicMock]:
+    """The component's Python with an ESPHome that notes what is asked of it."""
+    esphome = MagicMock()
+    esphome.codegen.register_component = AsyncMock()
+    esphome.components.microphone.microphone_source_to_code = AsyncMock()
+    esphome.automation.build_automation = AsyncMock()
+    for name in ("", ".codegen", ".components", ".config_validation", ".const"):
+        part = esphome
+        for word in name.split(".")[1:]:
+            part = getattr(part, word)
+        monkeypatch.setitem(sys.modules, f"esphome{name}", part)
+    file = listeners / "alone/listen/components/listen/__init__.py"
+    known: dict[str, Any] = {}
+    exec(compile(file.read_text(), file, "exec"), known)
+    return known, esphome
+
+
+def test_the_component_s_code(listeners: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cutoffs and windows are those of the manifests, where the YAML has no others."""
+    known, esphome = _component_module(listeners, monkeypatch)
+    assert known["WORDS"] == {"hello": (0, 153, 5), "stop": (1, 127, 3)}
+    assert known["VAD"] == (76, 5) and known["WINDOW_MAX"] == 10
+    stop = {known["CONF_MODEL"]: "stop", known["CONF_PROBABILITY_CUTOFF"]: 0.9}
+    config = {
+        known["CONF_ID"]: "id", known["CONF_MICROPHONE"]: {},
+        known["CONF_STOP_AFTER_DETECTION"]: False, known["CONF_MODELS"]: [stop],
+        known["CONF_VAD"]: {known["CONF_SLIDING_WINDOW_SIZE"]: 7},
+        known["CONF_ON_WAKE_WORD_DETECTED"]: {},
+    }  # fmt: skip
+    asyncio.run(known["to_code"](config))
+    component = esphome.codegen.new_Pvariable.return_value
+    assert component.set_net.call_args_list == [call(1, 229, 3), call(2, 76, 7)]
+    assert component.enable.call_args_list == [call(0, False)]
+    component.set_stop_after_detection.assert_called_once_with(False)
+    esphome.automation.build_automation.assert_awaited_once()
+    component.enable.reset_mock()
+    asyncio.run(known["to_code"](config | {known["CONF_VAD"]: False}))
+    assert component.enable.call_args_list == [call(0, False), call(2, False)]
+
+
+def test_names_of_actions(listeners: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, esphome = _component_module(listeners, monkeypatch)
+    calls = esphome.automation.register_action.call_args_list
+    names = [f"listen.{n}" for n in ("start", "stop", "enable_model", "disable_model")]
+    assert [one.args[0] for one in calls] == names
 
 
 PAGE = ROOT / "docs" / "wake-words.md"

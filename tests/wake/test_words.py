@@ -13,10 +13,21 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
+from pybuild.targets.core import CORES
 from pybuild.wake import WakeWords, build_wake_words
+from tests.boards.programs import compiler, emulated, link_flags
 from tests.conftest import models_folder
-from tests.toolchains import INCLUDE, ROOT, SANITIZE, STRICT, require, run, runtime
-from tests.wake.listen import listened, program
+from tests.toolchains import (
+    INCLUDE,
+    ROOT,
+    SANITIZE,
+    SOURCES,
+    STRICT,
+    require,
+    run,
+    runtime,
+)
+from tests.wake.listen import listened, printed, program, sources
 from tests.wake.nets import NETS, write_nets
 from tests.wake.reference import heard, probabilities, rows_of
 from tests.wake.sounds import sound
@@ -46,6 +57,28 @@ def test_made_nets(tmp_path: Path) -> None:
     words = build_wake_words(nets, name="listen")
     made = program(words, tmp_path / "c", *STRICT, *SANITIZE["gcc"], "-O1")
     assert must_be_equal(words, nets, made, sound(SECONDS)) > 5
+
+
+@pytest.mark.parametrize(
+    "target", ["rv32imc", pytest.param("cortex-m4", marks=pytest.mark.sweep)]
+)
+def test_on_an_emulated_core(target: str, tmp_path: Path) -> None:
+    """Kernels of that core, on four seconds."""
+    nets = write_nets(tmp_path / "nets")
+    words = build_wake_words(nets, name="listen", target=target)
+    samples = sound(4, 3)
+    own = sources(words, tmp_path / "c", samples)
+    include = [f"-I{INCLUDE}", f"-I{tmp_path / 'c'}"]
+    image = tmp_path / "listen.elf"
+    run([*compiler(CORES[target]), "-O2", *include, *own, *SOURCES,
+         *link_flags(target, tmp_path), "-o", image])  # fmt: skip
+    order = [net.name for net in words.words.nets]
+    steps, found = printed(emulated(target, image), order)
+    rows = rows_of(samples)
+    wanted = {name: probabilities(path, rows) for name, path in nets.items()}
+    for i, name in enumerate(order):
+        np.testing.assert_array_equal(steps[:, i], wanted[name], name)
+    assert found == heard(nets, wanted, words.words.rows) and found
 
 
 @pytest.mark.parametrize("names", [("hello",), ("stop", "voice")])
