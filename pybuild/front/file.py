@@ -104,7 +104,8 @@ def _told(path: Path) -> dict[str, Any]:
         data = read_bytes(path, WRITTEN)
         told = parse_json(data) if is_json else parse_toml(data.decode("utf-8"))
     except OSError as error:
-        raise BuildError(where, f"cannot be read ({error.strerror})") from None
+        hint = "" if path.suffix else fitting(path.name, KINDS)
+        raise BuildError(where, f"cannot be read ({error.strerror})", hint) from None
     except UnicodeDecodeError:
         raise BuildError(where, "is not text in UTF-8") from None
     except Unreadable as error:
