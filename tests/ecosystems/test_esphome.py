@@ -20,10 +20,7 @@ import yaml
 
 import pybuild
 from pybuild.cli import main
-from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.wake import build_wake_words
-from tests.conftest import made_once
 from tests.ecosystems.kconfig import settings
 from tests.ecosystems.test_arduino import flattened
 from tests.ecosystems.test_zephyr import BASE, _valid
@@ -32,43 +29,8 @@ from tests.graphs.networks import keyword_spotting
 from tests.snippets import snippets
 from tests.toolchains import ROOT, require
 from tests.wake.nets import NETS, write_nets
-from tests.wake.reference import heard, probabilities, rows_of
-from tests.wake.sounds import sound
 
 ESPHOME = STUBS / "esphome"
-SOUND = sound(30, 2)
-
-
-def _make(out: Path) -> None:
-    nets = write_nets(out / "nets")
-    words = build_wake_words(nets, name="listen")
-    words.write_packages(out, package="esphome,arduino,zephyr")
-    words.write_packages(out / "alone", package="esphome")
-    write_nets(out / "few", ("stop",))
-    few = build_wake_words({"stop": out / "few/stop.tflite"})
-    few.write_packages(out / "alone", package="esphome")
-    (out / "sound.raw").write_bytes(SOUND.astype("<i2").tobytes())
-
-
-@pytest.fixture(scope="module")
-def listeners(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the packages listen and crt, and sound: read, never written."""
-    return made_once(tmp_path_factory, "listeners", _make)
-
-
-@pytest.fixture(scope="module")
-def phrases(listeners: Path) -> list[str]:
-    """What is said in the sound, by pymicro-features, LiteRT and ESPHome's rules.
-
-    The bands of these features are of another C library: of the words that the made
-    nets hear none depends on that.
-    """
-    nets = {name: listeners / f"nets/{name}.tflite" for name in NETS}
-    rows = rows_of(SOUND)
-    scores = {name: probabilities(path, rows) for name, path in nets.items()}
-    found = [NETS[name][1] for _, name in heard(nets, scores, 3)]
-    assert set(found) == {'Hello, "you"', "Stopp\u00e9"}
-    return found
 
 
 def _component(listeners: Path, folder: Path) -> Path:
@@ -284,7 +246,7 @@ def test_names_of_actions(listeners: Path, monkeypatch: pytest.MonkeyPatch) -> N
 PAGE = ROOT / "docs" / "wake-words.md"
 
 
-def _page(tmp_path: Path) -> tuple[Path, str]:
+def page_of(tmp_path: Path) -> tuple[Path, str]:
     """What the page's command makes of nets of those names, and the page's YAML."""
     for mine, theirs in (("hello", "okay_nabu"), ("voice", "vad")):
         made = write_nets(tmp_path / "made", (mine,))[mine]
@@ -300,7 +262,7 @@ def _page(tmp_path: Path) -> tuple[Path, str]:
 
 def test_the_page(tmp_path: Path) -> None:
     """Its command runs, its C compiles, its YAML has keys that the component has."""
-    components, block = _page(tmp_path)
+    components, block = page_of(tmp_path)
     words = ["-Wall", "-Werror", "-fsyntax-only", f"-I{components / 'wake'}"]
     said([require("gcc"), *words, tmp_path / "page.c"])
     told = yaml.safe_load(block)
@@ -308,122 +270,6 @@ def test_the_page(tmp_path: Path) -> None:
     component = (components / "wake/__init__.py").read_text()
     for key in (*told["wake"], *told["wake"]["models"][0]):
         assert f'"{key}"' in component or f"CONF_{key.upper()}" in component
-
-
-# ---- by ESPHome itself ------------------------------------------------------------
-
-
-def _esphome() -> str:
-    """The program, or skips the test: with what it needs it has 250 MB, and pins other
-    versions than the project's."""
-    found = os.environ.get("ESPHOME") or shutil.which("esphome")
-    if not found:
-        pytest.skip("esphome is not installed: pip install esphome elsewhere, and "
-                    "ESPHOME=path of its command")  # fmt: skip
-    return found
-
-
-CHIP = {
-    "esphome": {"name": "listener"},
-    "esp32": {"variant": "esp32c3", "framework": {"type": "esp-idf"}},
-    "logger": {},
-}
-BAD = {
-    "{'model': 'other'}": "Unknown value 'other'",
-    "{'model': 'stop', 'probability_cutoff': '130%'}": "value must be at most 1.",
-    "{'model': 'stop', 'sliding_window_size': 99}": "value must be at most 10",
-    "['stop', 'stop']": "the model stop is named twice",
-}
-
-
-def _written(folder: Path, listeners: Path, **more: object) -> Path:
-    """The package's own YAML for an ESP32-C3, with more for the component."""
-    text = (listeners / "alone/listen/examples/esphome/listen.yaml").read_text()
-    told = yaml.safe_load(text)
-    told |= CHIP
-    path = listeners / "alone/listen/components"
-    told["external_components"][0]["source"]["path"] = str(path)
-    told["listen"] |= more
-    (folder / "listen.yaml").write_text(yaml.safe_dump(told, sort_keys=False))
-    return folder / "listen.yaml"
-
-
-def test_esphome_takes_the_page_s_yaml(tmp_path: Path) -> None:
-    program = _esphome()
-    components, block = _page(tmp_path)
-    text = (components.parent / "examples/esphome/listen.yaml").read_text()
-    told = yaml.safe_load(text) | CHIP | yaml.safe_load(block)
-    (tmp_path / "listen.yaml").write_text(yaml.safe_dump(told, sort_keys=False))
-    assert "stop_after_detection" in said([program, "config", "listen.yaml"], tmp_path)
-
-
-def test_esphome_takes_its_yaml(listeners: Path, tmp_path: Path) -> None:
-    program = _esphome()
-    told = said([program, "config", _written(tmp_path, listeners)])
-    assert "stop_after_detection: true" in told
-    for models, message in BAD.items():
-        file = _written(tmp_path, listeners, models=yaml.safe_load(models))
-        done = subprocess.run([program, "config", file], capture_output=True, text=True)
-        assert done.returncode != 0 and message in done.stdout + done.stderr
-
-
-HOST = """\
-esphome: {{name: listener, on_boot: {{priority: -200, then: [listen.start]}}}}
-host:
-logger: {{level: NONE}}
-external_components:
-  - source: {{type: local, path: {package}}}
-  - source: {{type: local, path: {tests}}}
-  - source: {{type: local, path: {audio}}}
-microphone: [{{platform: file_microphone, id: mic}}]
-listen:
-  microphone: mic
-  models: [hello, {{model: stop, sliding_window_size: 3}}]
-  stop_after_detection: false
-  on_wake_word_detected:
-    - lambda: 'printf("%s\\n", wake_word.c_str());'
-    - if: {{condition: listen.is_running, then: [{{listen.enable_model: hello}}]}}
-    - if:
-        condition: {{not: [{{listen.model_is_enabled: stop}}]}}
-        then: [listen.stop, {{listen.disable_model: hello}}]
-"""
-
-
-def _host_audio(program: str, folder: Path) -> Path:
-    """ESPHome's component `audio` without its limit to ESP32, which tests need not
-    have."""
-    python = Path(Path(program).read_text().splitlines()[0].removeprefix("#!"))
-    found = said([python, "-c", "import esphome; print(esphome.__path__[0])"])
-    there = Path(found.strip()) / "components/audio"
-    (folder / "audio").mkdir(parents=True)
-    for name in ("audio.h", "audio.cpp"):
-        shutil.copy(there / name, folder / "audio")
-    text = (there / "__init__.py").read_text().replace("    cv.only_on_esp32,\n", "")
-    text += "\n\nAUTO_LOAD = []\n\n\nasync def to_code(config):\n    pass\n"
-    (folder / "audio/__init__.py").write_text(text)
-    return folder
-
-
-def test_esphome_s_own_sources(
-    listeners: Path, phrases: list[str], tmp_path: Path
-) -> None:
-    """What ESPHome generates for this machine compiles with its core, and hears."""
-    program = _esphome()
-    audio = _host_audio(program, tmp_path / "host")
-    file = tmp_path / "listen.yaml"
-    package = listeners / "alone/listen/components"
-    tests = ESPHOME / "components"
-    file.write_text(HOST.format(package=package, tests=tests, audio=audio))
-    said([program, "compile", "--only-generate", file])
-    source = tmp_path / ".esphome/build/listener/src"
-    log = "-DESPHOME_LOG_LEVEL=ESPHOME_LOG_LEVEL_NONE"
-    rules = (ESPHOME / "host.mk").read_text().format(log=log, python=sys.executable)
-    (source / "host.mk").write_text(rules)
-    said([require("make"), "-f", "host.mk", "-j2"], cwd=source)
-    samples: Array = SOUND
-    (tmp_path / "sound.raw").write_bytes(samples.astype("<i2").tobytes())
-    env = {"FILE_MICROPHONE": str(tmp_path / "sound.raw")}
-    assert said([source / "program"], env=env).splitlines() == phrases
 
 
 def test_pybuild_says_which_packages() -> None:
