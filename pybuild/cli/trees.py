@@ -30,7 +30,7 @@ from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.files.say import say
 from pybuild.options.option import told
-from pybuild.options.packages import PackageOptions
+from pybuild.options.packages import ESPHOME, PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
 from pybuild.package.page import image_page, report_page
 from pybuild.package.report import Report
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pybuild.evidence.write import Evidence
     from pybuild.image import Image
     from pybuild.library import Library
+    from pybuild.wake import WakeWords
 
 OK, MISMATCH = 0, 1
 
@@ -181,6 +182,8 @@ def _tree(args: argparse.Namespace) -> Tree:
         )
         raise BuildError("--out", "is missing", "-o DIR, the folder to write")
     out = Path(args.out)
+    if ESPHOME in args.package:
+        return Tree(out, args.force, args.long, _wake_words(args), _package(args))
     if len(args.models) > 1:
         if args.evidence:
             hint = "build each by itself for its evidence"
@@ -268,6 +271,35 @@ def _image(args: argparse.Namespace) -> Image:
             connect=args.connect,
             **options(args),
         )
+
+
+def _wake_words(args: argparse.Namespace) -> WakeWords:
+    """The models behind one front end, each a wake word or voice.
+
+    Errors  BuildError with everything that is wrong with options and manifests
+    """
+    from pybuild.wake import FRONT, build_wake_words
+
+    for option in ("quantise", "evidence", "data", "exclusive", "connect"):
+        if getattr(args, option):
+            raise BuildError(f"--{option}", "does not apply to --package esphome")
+    whole, members = _members(args)
+    fronts = {own.fronts.get(path) for _, path, own in members}
+    if fronts != {FRONT}:
+        what = "is for nets that hear the features of micro wake word"
+        raise BuildError("--package esphome", what, f"--front {FRONT}")
+    found: dict[str, pybuild.Model] = {}
+    for name, path, own in members:
+        if name in found:
+            what = f"another model is named '{name}' too"
+            hint = "--name FILE=NAME gives it another"
+            raise BuildError(Path(path).name, what, hint)
+        alone = argparse.Namespace(**{**vars(own), "fronts": {}})
+        with located(own):
+            found[name] = loaded(alone, path, alone=False)
+    paths = {name: path for name, path, _ in members}
+    with working("building " + ", ".join(found)):
+        return build_wake_words(paths, whole, found, **options(args))
 
 
 def _members(

@@ -15,6 +15,7 @@ from typing import Any
 from pybuild import __version__
 from pybuild.ecosystems import manifests
 from pybuild.ecosystems.about import RUNTIME, About, about_model, about_runtime
+from pybuild.ecosystems.esphome import component_files
 from pybuild.ecosystems.examples import (
     ESP_IDF,
     PROGRAM,
@@ -23,12 +24,18 @@ from pybuild.ecosystems.examples import (
     program,
     sketch,
 )
+from pybuild.ecosystems.words import (
+    ZEPHYR_SAMPLE,
+    Words,
+    arduino_listener,
+    zephyr_listener,
+)
 from pybuild.emit.content import Content, whole
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
 from pybuild.install import crt_headers, crt_sources, licence_text
 from pybuild.options.option import keywords, plain
-from pybuild.options.packages import ECOSYSTEMS, PackageOptions
+from pybuild.options.packages import ECOSYSTEMS, ESPHOME, PackageOptions
 from pybuild.package.folder import REPORT
 from pybuild.package.tree import filled
 from pybuild.records import dataclass
@@ -66,6 +73,7 @@ class Made:
     values     of an example's templates
     facts      of its report.json
     mlf        TVM's archive of it; Errors  BuildError for several models
+    words      wake words, if that is what it hears
     """
 
     name: str
@@ -75,6 +83,7 @@ class Made:
     facts: Mapping[str, Any]
     is_image: bool
     mlf: Callable[[], bytes]
+    words: Words | None = None
 
 
 def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]]:
@@ -88,10 +97,10 @@ def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]
         what = f"{objects[0]} is for one core; packages are sources"
         raise BuildError("--emit", what, "leave out --emit obj")
     runtime = about_runtime(__version__)
-    return {
-        about.name: (about, model_files(made, about, runtime, asked)),
-        RUNTIME: (runtime, runtime_files(runtime)),
-    }
+    found = {about.name: (about, model_files(made, about, runtime, asked))}
+    if asked.package != (ESPHOME,):  # a component has its own runtime
+        found[RUNTIME] = runtime, runtime_files(runtime)
+    return found
 
 
 def model_files(
@@ -99,6 +108,10 @@ def model_files(
 ) -> Files:
     """The files of a model's package, for the ecosystems in asked.package."""
     files = _sources(made)
+    if ESPHOME in asked.package:
+        if asked.package == (ESPHOME,):
+            files = {p: c for p, c in files.items() if not p.startswith("src/")}
+        files |= component_files(made.name, made.generated, made.words)
     src = sorted(path for path in files if path.startswith("src/"))
     c = [path for path in src if path.endswith(".c")]
     headers = [path for path in src if path.endswith(".h")]
@@ -111,7 +124,7 @@ def model_files(
             continue
         files |= _OF_MODEL[name](made, about, runtime, values)
     files["LICENSE"] = _licence(about)
-    files["README.md"] = _readme(made, about)
+    files["README.md"] = _readme(made, about, bool(src))
     facts = {**made.facts, "package": plain(keywords(asked))}
     files[REPORT] = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     return files
@@ -124,7 +137,7 @@ def _sources(made: Made) -> Files:
         if not path.endswith((".c", ".h")):
             files[path] = content
             continue
-        if path == f"{made.name}.h":
+        if path.endswith(".h"):  # of several models any may be the first
             text = whole({path: content})[path]
             content = _CRT_INCLUDE.sub('#include "crt.h"\n#include "crt/', text, 1)
         files[f"src/{path}"] = content
@@ -164,6 +177,7 @@ def _arduino(made: Made, about: About, runtime: About, values: Values) -> Files:
         "library.properties": manifests.properties(about, header, details, runtime),
         "keywords.txt": manifests.keywords([made.name, *_others(made)], words),
         _SKETCH: sketch(made.values, made.models, made.is_image),
+        **(arduino_listener(made.name) if made.words else {}),
     }
 
 
@@ -198,8 +212,10 @@ def _esp_idf(made: Made, about: About, runtime: About, values: Values) -> Files:
 
 
 def _zephyr(made: Made, about: About, runtime: About, values: Values) -> Files:
+    samples = [_SAMPLE, ZEPHYR_SAMPLE] if made.words else [_SAMPLE]
     return {
-        "zephyr/module.yml": manifests.module_yml(about, [_SAMPLE], [runtime.name]),
+        **(zephyr_listener(made.name) if made.words else {}),
+        "zephyr/module.yml": manifests.module_yml(about, samples, [runtime.name]),
         "zephyr/CMakeLists.txt": _filled("model", "zephyr-CMakeLists.txt", values),
         "zephyr/Kconfig": _filled("model", "zephyr-Kconfig", values),
         f"{_SAMPLE}/CMakeLists.txt": _filled("model", "zephyr-sample.txt", values),
@@ -317,17 +333,29 @@ def _licence(about: About) -> str:
     )
 
 
-def _readme(made: Made, about: About) -> str:
+def _readme(made: Made, about: About, has_sources: bool) -> str:
     lines = [f"# {about.name} {about.version}", "", f"{about.description}."]
     if "ram" in made.facts:
         ram, flash = made.facts["ram"], made.facts["flash"]
         lines[-1] += f" RAM {ram['arena'] + ram['instance']:,} bytes, constants "
         lines[-1] += f"{sum(flash.values()):,} bytes."
-    lines += [
-        "",
-        f"`src/{about.name}.h` has all functions and sizes. The package `crt` beside "
-        "this folder is the",
-        "runtime, one for all networks of a program. Generated by pybuild: build it "
-        "anew, do not edit it.",
-    ]
+    if made.words:
+        lines += ["", *_of_words(about.name, made.words)]
+    if has_sources:
+        lines += [
+            "",
+            f"`src/{about.name}.h` has all functions and sizes. The package `crt` "
+            "beside this folder is the",
+            "runtime, one for all networks of a program.",
+        ]
+    lines += ["", "Generated by pybuild: build it anew, do not edit it."]
     return "\n".join([*lines, ""])
+
+
+def _of_words(name: str, words: Words) -> list[str]:
+    phrases = ", ".join(f'"{word.phrase}"' for word in words.words)
+    return [
+        f"It hears {phrases}. `components/{name}` is a component of ESPHome, "
+        "`examples/esphome/listen.yaml`",
+        f"shows its YAML; `{name}_words.h` has the functions.",
+    ]

@@ -55,12 +55,16 @@ def parted(path: str, front: str | None = None) -> tuple[str | None, str]:
 
 def read_front(path: str | Path) -> Front:
     """A .toml or .json file: [features] with `kind` and what that function takes,
-    [decision], and, above them, `every` and `stream`.
+    [decision], and, above them, `every` and `stream`. A kind alone, as micro_frontend,
+    is that kind's features as they are by default.
 
     Errors  BuildError with everything that is wrong
     """
     where = Path(path).name
-    told = _told(Path(path))
+    is_kind = str(path) in KINDS and not Path(path).exists()
+    told: dict[str, Any] = {"features": {"kind": str(path)}}
+    if not is_kind:
+        told = _told(Path(path))
     found = _unknown(where, told, ("features", "decision", "every", "stream"))
     parts = told.get("features", {}), told.get("decision", {})
     if not all(isinstance(part, dict) for part in parts):
@@ -100,7 +104,8 @@ def _told(path: Path) -> dict[str, Any]:
         data = read_bytes(path, WRITTEN)
         told = parse_json(data) if is_json else parse_toml(data.decode("utf-8"))
     except OSError as error:
-        raise BuildError(where, f"cannot be read ({error.strerror})") from None
+        hint = "" if path.suffix else fitting(path.name, KINDS)
+        raise BuildError(where, f"cannot be read ({error.strerror})", hint) from None
     except UnicodeDecodeError:
         raise BuildError(where, "is not text in UTF-8") from None
     except Unreadable as error:

@@ -14,6 +14,9 @@ ECOSYSTEMS = (
 # what is one file: TVM's model library format, an archive for its tools
 MLF = "mlf"
 
+# wake words as an external component of ESPHome
+ESPHOME = "esphome"
+
 _PACKAGE = "packages"
 
 
@@ -22,9 +25,9 @@ class PackageOptions:
     """Options of a tree that is written as packages: ecosystems.packages."""
 
     package: tuple[str, ...] = option(
-        (), kinds.listed(*ECOSYSTEMS, whole="all", more=(MLF,)), _PACKAGE,
+        (), kinds.listed(*ECOSYSTEMS, whole="all", more=(MLF, ESPHOME)), _PACKAGE,
         "write DIR/NAME and the runtime DIR/crt as packages for these, or all; mlf: "
-        "DIR/NAME.tar, TVM's model library format",
+        "DIR/NAME.tar, TVM's model library format; esphome: wake words as a component",
     )  # fmt: skip
     archive: bool = option(
         False, kinds.FLAG, _PACKAGE,

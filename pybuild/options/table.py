@@ -66,7 +66,7 @@ class LoadOptions:
     front: str | None = option(
         None, kinds.text("FRONT.toml", "file"), _CODE,
         "put features before and decisions after the model, which then takes samples; "
-        "or write FRONT.toml+MODEL",
+        "or write FRONT.toml+MODEL; micro_frontend: those of micro wake word",
     )  # fmt: skip
 
 

@@ -161,7 +161,8 @@ def _write_all(place: Path, files: Mapping[str, Content], said: Path) -> None:
     }
     digests.pop(EXAMPLE_NEW, None)  # for the user to take or remove
     lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
-    listed = PACKAGE_LIST if any(name.startswith("src/") for name in files) else LIST
+    is_package = any(name.startswith(("src/", "components/")) for name in files)
+    listed = PACKAGE_LIST if is_package else LIST
     write_file(place / listed, lines, said / listed)
 
 

@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 import pybuild
+from pybuild.dtype import Array
 from pybuild.model import Model
+from pybuild.wake import build_wake_words
 from tests.conftest import ROOT, made_once, models_folder
 from tests.graphs.networks import keyword_spotting
+from tests.wake.nets import NETS, write_nets
+from tests.wake.reference import heard, probabilities, rows_of
+from tests.wake.sounds import sound
 
+SOUND: Array = sound(30, 2)
 DIGITS = ROOT / "examples" / "digits"
 
 
@@ -38,3 +44,35 @@ def _make(out: Path) -> None:
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the packages digits, floats, kws and crt: read, never written."""
     return made_once(tmp_path_factory, "packages", _make)
+
+
+def _make_listeners(out: Path) -> None:
+    nets = write_nets(out / "nets")
+    words = build_wake_words(nets, name="listen")
+    words.write_packages(out, package="esphome,arduino,zephyr")
+    words.write_packages(out / "alone", package="esphome")
+    write_nets(out / "few", ("stop",))
+    few = build_wake_words({"stop": out / "few/stop.tflite"})
+    few.write_packages(out / "alone", package="esphome")
+    (out / "sound.raw").write_bytes(SOUND.astype("<i2").tobytes())
+
+
+@pytest.fixture(scope="session")
+def listeners(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages listen and crt, and sound: read, never written."""
+    return made_once(tmp_path_factory, "listeners", _make_listeners)
+
+
+@pytest.fixture(scope="session")
+def phrases(listeners: Path) -> list[str]:
+    """What is said in the sound, by pymicro-features, LiteRT and ESPHome's rules.
+
+    The bands of these features are of another C library: of the words that the made
+    nets hear none depends on that.
+    """
+    nets = {name: listeners / f"nets/{name}.tflite" for name in NETS}
+    rows = rows_of(SOUND)
+    scores = {name: probabilities(path, rows) for name, path in nets.items()}
+    found = [NETS[name][1] for _, name in heard(nets, scores, 3)]
+    assert set(found) == {'Hello, "you"', "Stopp\u00e9"}
+    return found

@@ -15,9 +15,10 @@ import pytest
 import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError
-from pybuild.features import Decision, log_mel
+from pybuild.features import Decision, log_mel, micro_frontend
 from pybuild.front import read_front
 from pybuild.frontends import graphjson
+from pybuild.ir.graph import Graph
 from tests.features.nets import BANDS, PLAIN, conv_net, sound
 
 FRONT = f"""
@@ -128,6 +129,17 @@ def test_what_is_wrong_is_told(text: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(BuildError) as error:
         read_front(front)
     assert what in str(error.value)
+
+
+def test_a_kind_alone_is_a_front() -> None:
+    """Its features as they are by default; a kind that is not there gets a hint."""
+    front = read_front("micro_frontend")
+    assert front.decision is None and not front.stream
+    assert isinstance(front.features, Graph)
+    made = micro_frontend().graph
+    assert front.features.dump() == made.dump()
+    with pytest.raises(BuildError, match=r"cannot be read.*Hint: .*micro_frontend"):
+        read_front("microfrontend")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

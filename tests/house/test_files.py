@@ -20,7 +20,7 @@ READS = {
     "targets/names.py": OURS, "executor/archive_write.py": OURS,
     "evidence/tool.py": OURS,
     "package/tree.py": OURS, "ecosystems/packages.py": OURS, "rpc/remote.py": OURS,
-    "ecosystems/tvm.py": OURS,
+    "ecosystems/tvm.py": OURS, "ecosystems/esphome.py": OURS,
     "boards/simulators/count.py": OURS, "boards/firmware/export.py": OURS,
     "sweeps/job.py": OURS, "evidence/write.py": OURS,
     "boards/firmware/build.py": MADE, "boards/firmware/elf.py": MADE,

@@ -93,12 +93,14 @@ class _Pool:
         moved = {old: new.symbol for old, new in constants.items()} | {"": ""}
         steps = (replace(s, kernel=kernels.get(s.kernel, "")) for s in tables.steps)
         rows = (replace(r, pad_row=moved[r.pad_row]) for r in tables.rows)
+        kept = (replace(row, initial=moved[row.initial]) for row in tables.kept)
         return replace(
             tables,
             kernels=(),
             constants=tuple(sorted(constants.values(), key=lambda c: c.symbol)),
             constant_list=tuple(moved[symbol] for symbol in tables.constant_list),
             rows=tuple(rows),
+            kept=tuple(kept),
             steps=tuple(steps),
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -32,18 +32,30 @@ def order_nodes(graph: Graph) -> tuple[Node, ...]:
         inputs = (*graph.inputs, *(node.output for node in first))
         return (*first, *order_nodes(replace(graph, nodes=rest, inputs=inputs)))
     last = tuple(node for node in graph.nodes if node.op == ASSIGN)
-    states = {state.next: name for name, state in graph.state.items()}
-    if last:
-        rest = tuple(node for node in graph.nodes if node.op != ASSIGN)
-        ends = (*graph.outputs, *(node.inputs[0] for node in last))
+    if last:  # a state is never free: its next value is written there
+        nodes = _assigned(_others(graph.nodes), last, graph)
+        ends = (*graph.outputs, *graph.state)
         inputs = (*graph.inputs, *graph.state)
-        graph = replace(graph, nodes=rest, inputs=inputs, outputs=ends)
+        graph = replace(graph, nodes=nodes, inputs=inputs, outputs=ends)
     greedy = _greedy(graph)
     less = _peak(graph, greedy) < _peak(graph, graph.nodes)
     nodes = greedy if less else graph.nodes
+    return _updated(nodes, last, graph) if last else nodes
+
+
+def _others(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    return tuple(node for node in nodes if node.op != ASSIGN)
+
+
+def _updated(
+    nodes: tuple[Node, ...], last: tuple[Node, ...], graph: Graph
+) -> tuple[Node, ...]:
+    """The nodes, such that next values of states can be written where these are."""
+    states = {state.next: name for name, state in graph.state.items()}
+    rest = _others(nodes)
     for node in last:
-        nodes = _old_first(nodes, states[node.output], node.inputs[0])
-    return _assigned(nodes, last, states)
+        rest = _old_first(rest, states[node.output], node.inputs[0])
+    return nodes if rest == _others(nodes) else _assigned(rest, last, graph)
 
 
 def orders(needs: Sequence[frozenset[int]], most: int) -> list[tuple[int, ...]]:
@@ -123,17 +135,15 @@ def _old_first(nodes: tuple[Node, ...], name: str, source: str) -> tuple[Node, .
 
 
 def _assigned(
-    nodes: tuple[Node, ...], last: tuple[Node, ...], states: Mapping[str, str]
+    nodes: tuple[Node, ...], last: tuple[Node, ...], graph: Graph
 ) -> tuple[Node, ...]:
-    """The nodes with assignments, each as early as can be; at the end where views of
-    the old value are read."""
+    """The nodes with assignments, each as early as can be."""
     made: dict[int, list[Node]] = {}
-    for node in last:
-        old, source, at = states[node.output], node.inputs[0], 0
+    position = {id(node): i for i, node in enumerate(nodes)}
+    for node, before in zip(last, _befores(last, nodes, graph), strict=True):
+        at = max((position[id(other)] + 1 for other in before), default=0)
         for index, other in enumerate(nodes):
-            if old in other.inputs and other.op in ("reshape", "slice"):
-                at = len(nodes)
-            if old in other.inputs or source in other.outputs:
+            if node.inputs[0] in other.outputs:
                 at = max(at, index + 1)
         made.setdefault(at, []).append(node)
     found = list(made.get(0, ()))
@@ -142,9 +152,31 @@ def _assigned(
     return tuple(found)
 
 
+def _befores(
+    last: Sequence[Node], nodes: Sequence[Node], graph: Graph
+) -> list[Sequence[Node]]:
+    """For each assignment the nodes that read the old value; all nodes where views of
+    it are read.
+    """
+    states = {state.next: name for name, state in graph.state.items()}
+    found: list[Sequence[Node]] = []
+    for node in last:
+        readers = [n for n in nodes if states[node.output] in n.inputs]
+        viewed = any(n.op in ("reshape", "slice") for n in readers)
+        found.append(nodes if viewed else readers)
+    return found
+
+
 def _bytes(graph: Graph, name: str) -> int:
     """Bytes a tensor adds; what only renames another adds none."""
     return 0 if not name or name in graph.constants else graph.tensor(name).bytes
+
+
+def _made(graph: Graph, node: Node) -> int:
+    """Bytes that a node's outputs add; an assignment writes where the state is."""
+    if node.op == ASSIGN:
+        return 0
+    return sum(_bytes(graph, name) for name in node.outputs)
 
 
 def _counts(graph: Graph) -> dict[str, int]:
@@ -160,7 +192,7 @@ def _peak(graph: Graph, nodes: tuple[Node, ...]) -> int:
     now = sum(_bytes(graph, name) for name in graph.inputs)
     peak = now
     for node in nodes:
-        now += sum(_bytes(graph, name) for name in node.outputs)
+        now += _made(graph, node)
         if node.op != "reshape":
             peak = max(peak, now)
         for name in node.inputs:
@@ -180,10 +212,17 @@ def _greedy(graph: Graph) -> tuple[Node, ...]:
         len({n for n in node.inputs if n and n not in known}) for node in graph.nodes
     ]
     position = {id(node): i for i, node in enumerate(graph.nodes)}
+    rest = [node for node in graph.nodes if node.op != ASSIGN]
+    last = [node for node in graph.nodes if node.op == ASSIGN]
+    after: dict[int, list[int]] = {}
+    for node, before in zip(last, _befores(last, rest, graph), strict=True):
+        waiting[position[id(node)]] += len(before)
+        for other in before:
+            after.setdefault(position[id(other)], []).append(position[id(node)])
 
     def growth(i: int) -> int:
         node = graph.nodes[i]
-        made = sum(_bytes(graph, n) for n in node.outputs)
+        made = _made(graph, node)
         dying = {n for n in node.inputs if n and left[n] == node.inputs.count(n)}
         return made - sum(_bytes(graph, n) for n in dying)
 
@@ -192,17 +231,21 @@ def _greedy(graph: Graph) -> tuple[Node, ...]:
     chosen: list[Node] = []
     while ready:
         key, i = heapq.heappop(ready)
-        fresh = growth(i)
-        if fresh < key:
-            heapq.heappush(ready, (fresh, i))
+        if waiting[i] < 0 or growth(i) != key:  # chosen, or since there anew
             continue
         node = graph.nodes[i]
         chosen.append(node)
+        waiting[i] = -1
         for name in filter(None, node.inputs):
             left[name] -= 1
-        for name in node.outputs:
             for user in {position[id(n)] for n in consumers[name]}:
-                waiting[user] -= 1
-                if waiting[user] == 0:
+                if waiting[user] == 0:  # may now be its last reader
                     heapq.heappush(ready, (growth(user), user))
+        freed = after.get(i, [])
+        for name in node.outputs:
+            freed = [*freed, *{position[id(n)] for n in consumers[name]}]
+        for user in freed:
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                heapq.heappush(ready, (growth(user), user))
     return tuple(chosen)
