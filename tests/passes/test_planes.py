@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pybuild.errors import BuildError
 from pybuild.graph_builder import GraphBuilder
 from pybuild.host.lazy_buffers import lend
 from pybuild.ir.graph import Graph
@@ -106,7 +105,7 @@ def test_the_copy_takes_a_row(kind: str) -> None:
 def test_never_more_bytes_than_by_the_transpose() -> None:
     for kind in KINDS:
         made = _built(kind)
-        assert made.planners is not None and len(made.planners.ways) == 2
+        assert made.planners is not None and len(made.planners.ways) >= 2
         each = [way.plan(made.options).arena_bytes for way in made.planners.ways]
         assert made.plan.arena_bytes == min(each)
 
@@ -123,8 +122,7 @@ def test_what_is_not_such_an_image_stays() -> None:
     assert by_planes(net.build()) is None
 
 
-def test_a_push_that_is_refused_names_the_layout() -> None:
-    with pytest.raises(BuildError) as error:
-        _built("float32", push=("x",))
-    assert "--layout x=nhwc" in error.value.problems[0].hint
+def test_a_push_is_a_row_of_each_plane_or_a_row_of_pixels() -> None:
+    made = _built("float32", push=("x",))
+    assert dict(made.options.layout) == {"x": "nhcw"}
     model_of(_net("float32")).build(push=("x",), layout={"x": "nhwc"})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import pybuild.model
+import pybuild.ways
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph, Quant, Tensor
 from pybuild.library import Library
@@ -107,7 +107,7 @@ def test_of_two_layers_the_one_that_reads_less_is_last() -> None:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ends wherever there can be one, whatever they are worth."""
-    monkeypatch.setattr(pybuild.model, "is_better", lambda *_: True)
+    monkeypatch.setattr(pybuild.ways, "is_better", lambda *_: True)
 
 
 def _equal(library: Library, *backends: str) -> None:
@@ -166,7 +166,7 @@ def test_a_whole_tensor_less_is_held() -> None:
     plans = []
     for better in (False, True):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pybuild.model, "is_better", lambda *_, b=better: b)
+            patch.setattr(pybuild.ways, "is_better", lambda *_, b=better: b)
             plans.append(model_of(graph).build(target="cortex-m4", plan="whole").plan)
     size = graph.tensor("x").bytes
     assert len(plans[0].steps) == len(plans[1].steps) + 1
