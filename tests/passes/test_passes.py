@@ -207,7 +207,8 @@ def test_wrong_layouts_are_refused_together() -> None:
         set_layout(g.graph("y"), {"z": "nhwc", "x": "nwhc", "flat": "nhwc"})
     assert [str(p) for p in caught.value.problems] == [
         "--layout: the model has no input or output 'z'. Hint: one of x, flat, y",
-        "--layout: 'nwhc' is unknown. Hint: did you mean 'nhwc'? one of nchw, nhwc, nhcw",
+        "--layout: 'nwhc' is unknown. Hint: did you mean 'nhwc'? one of nchw, nhwc, "
+        "nhcw",
         "--layout: 'flat' of shape [3] has no channels to move",
     ]
 

@@ -76,7 +76,7 @@ def test_what_kernels_read_counts_in_a_plan(monkeypatch: pytest.MonkeyPatch) -> 
     def as_it_was(*given: Any) -> Plan:
         return cast(Plan, given[-1])
 
-    model, core = pybuild.load(net("stream").file), "cortex-m4"
+    model, core = pybuild.load(net("stream").file), "cortex-m0"
     lighter = built(model, core, "size")
     monkeypatch.setattr(make, "_lighter", as_it_was)
     before = built(model, core, "size")
