@@ -240,7 +240,8 @@ int crt_turn_join(struct crt_graph *g, struct crt_turn *turn)
         }
     }
     for (i = 0; i < end; i++) { /* nothing that is bound may lie there */
-        if (error == CRT_OK && *crt_slot(g, i) != NULL) {
+        if (error == CRT_OK && *crt_slot(g, i) != NULL &&
+            crt_is_home(g, i, 0) == 0) {
             error =
                 crt_check_place(g, i, *crt_slot(g, i), model->tensors[i].bytes);
         }

@@ -208,6 +208,31 @@ static void test_stages(void)
     EXPECT(is_sum(1));
 }
 
+/* Two instances in one memory: what was set is gone when the other is set. */
+static void test_turns(void)
+{
+    struct crt_model m = made(1);
+    void *other_base[5];
+    uint32_t other_fresh[1];
+    struct crt_graph other;
+    struct crt_region region;
+    struct crt_turn turn;
+
+    start(&m);
+    region.ptr = arena;
+    region.bytes = ARENA;
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
+    EXPECT(crt_graph_init(&other, &m, other_base, other_fresh, &region, 1) ==
+           CRT_OK);
+    EXPECT(crt_graph_share_storage(&g, &turn) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&other, &turn) == CRT_OK);
+    EXPECT(set(0) == CRT_OK && set(1) == CRT_OK && set(2) == CRT_OK);
+    EXPECT(crt_graph_set_input(&other, 1, x, sizeof x) == CRT_OK);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_INPUT_MISSING);
+    EXPECT(set(0) == CRT_OK && set(1) == CRT_OK && set(2) == CRT_OK);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK && is_sum(1));
+}
+
 /* Memory of the model's is not data. */
 static void test_places(void)
 {
@@ -259,6 +284,7 @@ int main(void)
     test_set();
     test_bind();
     test_stages();
+    test_turns();
     test_places();
 #ifndef CRT_NO_HOOK
     test_hook();
