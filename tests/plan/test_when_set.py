@@ -4,6 +4,7 @@ every way to hand over the floats gives the same bits."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -38,7 +39,7 @@ def _two_images() -> Model:
             (0.004, 0),
         )
         b = net.constant(f"b_{name}", chance.integers(-99, 99, 8).astype(np.int32))
-        pads = {"strides": (2, 2), "pads": (0, 0, 1, 1)}
+        pads: dict[str, Any] = {"strides": (2, 2), "pads": (0, 0, 1, 1)}
         sums.append(net.op("conv2d", q, w, b, quant=(0.05, -3), **pads))
     y = net.op("add", *sums, quant=(0.08, 1))
     net.output(net.op("dequantize", y))
@@ -145,11 +146,31 @@ def test_generated_c_sets_and_runs(tmp_path: Path) -> None:
     assert "two: self-test: " in sanitized(tmp_path)
 
 
+def test_models_that_take_turns_are_set_anew(held: Library) -> None:
+    """In one memory: what was set is gone when the other model is set."""
+    model = _two_images()
+    image = pybuild.build_image({"a": model, "b": model}, exclusive=[("a", "b")])
+    nets, images, wanted = image.host("llvm"), _images(), held.host()
+    wanted.run(**images)
+    for name in ("a", "b", "a"):
+        nets[name].run(**images)
+        assert np.array_equal(nets[name].get_output(0), wanted.get_output(0))
+    for name, value in images.items():
+        nets["a"].set_input(name, value)
+    nets["b"].set_input("left", images["left"])
+    with pytest.raises(CrtError, match="CRT_ERR_INPUT"):
+        nets["a"].run()
+
+
 def _planes(path: Path) -> Path:
     """A small float net with channels first, as exporters write it."""
     w = CHANCE.normal(size=(8, CHANNELS, 3, 3)).astype(np.float32)
     v = CHANCE.normal(size=(4, 8, 1, 1)).astype(np.float32)
-    window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}
+    window: dict[str, Any] = {
+        "kernel_shape": [3, 3],
+        "pads": [1, 1, 1, 1],
+        "strides": [2, 2],
+    }
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"], "first", **window),
         helper.make_node("Relu", ["a"], ["r"], "relu"),
