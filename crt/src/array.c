@@ -175,8 +175,7 @@ int crt_check_place(const struct crt_graph *g, uint32_t t, const void *data,
     uint32_t device = 0;
     uint32_t i;
 
-    if (data == crt_home(g, tensor) &&
-        (tensor->flags & CRT_TENSOR_CONVERTED) == 0u) {
+    if (data == crt_home(g, tensor)) {
         return CRT_OK;
     }
     if (crt_is_remote(g, tensor) != 0) {

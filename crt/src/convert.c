@@ -25,13 +25,14 @@ static uint32_t input_of(const struct crt_model *model, uint32_t stage)
 static int convert(struct crt_graph *g, void **pointers,
                    const struct crt_step *step)
 {
+    ptrdiff_t index = step - g->model->steps;
     uint32_t image;
     uint32_t band;
 
     for (image = 0; image < step->images; image++) {
         for (band = 0; band < step->bands; band++) {
             if (crt_run_band(g, step, pointers, image, band) != CRT_OK) {
-                g->failed_step = (int16_t)(step - g->model->steps);
+                g->failed_step = (int16_t)index;
                 return CRT_ERR_STOPPED;
             }
         }
@@ -43,7 +44,8 @@ int crt_convert_input(struct crt_graph *g, const struct crt_tensor *input,
                       const void *data)
 {
     const struct crt_model *model = g->model;
-    const uint32_t number = (uint32_t)(input - model->tensors);
+    ptrdiff_t index = input - model->tensors;
+    const uint32_t number = (uint32_t)index;
     void **slot = crt_slot(g, number);
     void *pointers[CRT_CONVERT_POINTERS];
     uint32_t stage = 0;
@@ -52,7 +54,8 @@ int crt_convert_input(struct crt_graph *g, const struct crt_tensor *input,
     if (!crt_is_aligned(data, input->align)) {
         return CRT_ERR_ALIGN;
     }
-    if (crt_check_place(g, number, data, input->bytes) != CRT_OK) {
+    if (data == crt_place(g, input) ||
+        crt_check_place(g, number, data, input->bytes) != CRT_OK) {
         return CRT_ERR_OVERLAP;
     }
     while (input_of(model, stage) != number) {
@@ -60,15 +63,15 @@ int crt_convert_input(struct crt_graph *g, const struct crt_tensor *input,
     }
     *slot = crt_unconst(data);
     error = convert(g, pointers, &model->steps[model->stages[stage].first]);
-    *slot = crt_home(g, input);
+    *slot = crt_place(g, input);
     return error;
 }
 
 int crt_convert_advance(struct crt_graph *g, void **pointers,
                         const struct crt_stage *stage)
 {
-    const uint32_t number = (uint32_t)(stage - g->model->stages);
-    const uint32_t input = input_of(g->model, number);
+    ptrdiff_t number = stage - g->model->stages;
+    const uint32_t input = input_of(g->model, (uint32_t)number);
 
     if (crt_is_home(g, input, CRT_TENSOR_CONVERTED) != 0) {
         return CRT_OK; /* since it was set */
@@ -79,9 +82,9 @@ int crt_convert_advance(struct crt_graph *g, void **pointers,
 int crt_convert_lockstep(struct crt_graph *g, void **pointers,
                          const struct crt_stage *stage)
 {
-    const uint32_t number = (uint32_t)(stage - g->model->stages);
+    ptrdiff_t number = stage - g->model->stages;
 
-    if (input_of(g->model, number) == g->model->input_count) {
+    if (input_of(g->model, (uint32_t)number) == g->model->input_count) {
         return crt_lockstep(g, pointers, stage);
     }
     return crt_convert_advance(g, pointers, stage);

@@ -208,8 +208,7 @@ class Net(Named, Binding, Pushing, Keeping):
 
     def borrow_input(self, key: Key) -> Array:
         """The memory of an input, to be filled; counts as given. Of one on a device a
-        copy; copyfrom() of it sets it.
-        """
+        copy; copyfrom() of it sets it."""
         index = index_of(key, self.inputs, "input")
         if self._number(index):
             there = self._copied_out(index, self.inputs[index])

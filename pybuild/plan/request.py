@@ -51,12 +51,13 @@ class Planner:
         rows, ram = by_rows or bool(asked.push), asked.optimise == "ram"
         weighed = Weighed(self.prices, asked.optimise) if rows or ram else None
         lazy = (*(asked.lazy or ()), *conversions(self.graph))
+        spent = spent_inputs(self.graph, asked.input, rows and not asked.regions)
         unpushed = replace(asked, push=(), ram_limit=None)
         return make_plan(
             self.graph, lambda node, _: self.kernels[node.output],
             asked.input == "keep", asked.ram_limit, lazy,
             asked.compress, by_rows, regions_of(asked.regions, self.devices),
-            asked.push, weighed, spent_inputs(self.graph, asked.input, rows),
+            asked.push, weighed, spent,
             asked.optimise, self.known, partial(self.plan, unpushed),
         )  # fmt: skip
 

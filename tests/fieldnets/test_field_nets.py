@@ -56,11 +56,15 @@ def test_rows_take_hardly_more_ram_on_any_core(name: str) -> None:
     assert seen["generic"] < whole
 
 
+# bytes that rows of vectors may take beside those of one pixel after the other
+PIECES = 1_536
+
+
 @pytest.mark.parametrize("name", ["person_detect", "mobilenet_v2_0.35_96"])
 def test_depthwise_rows_of_vectors_take_hardly_more_ram(name: str) -> None:
     """In pieces, where whole rows would take more; instructions hardly grow."""
     seen = {core: measure.ram(name, core) for core in ("generic", "cortex-m55")}
-    assert seen["cortex-m55"] <= measure.RAM_RATIO * seen["generic"]
+    assert seen["cortex-m55"] - seen["generic"] <= PIECES
     steps = [s.candidate for s in measure.built(name, "cortex-m55").plan.steps]
     assert any(candidate.spare for candidate in steps)
 
@@ -96,7 +100,7 @@ def test_pushed_rows_keep_vector_kernels() -> None:
     """Rows that are pushed to a Cortex-M55 cost no more than rows may beside an image
     that lies there: no byte is saved by plain kernels."""
     model, core = measure.loaded("person_detect"), "cortex-m55"
-    whole = measure.built("person_detect", core)
+    whole = model.build(name="net", target=core, input="keep")
     rows = model.build(name="net", target=core, push=model.graph.inputs)
     assert rows.report.ram.arena < 0.65 * whole.report.ram.arena
     spent = [

@@ -28,7 +28,7 @@ FLOATS = tuple(name for name in FILES if "f32" in name and name != HYBRID)
 # bytes with --input reuse
 ARENAS = {"kws": 16_000, "vww": 55_296, "ic": 49_152, "ad": 768}
 # and with layers in lock step
-ROW_ARENAS = {"kws": 5_060, "vww": 39_568, "ic": 13_148, "ad": 768}
+ROW_ARENAS = {"kws": 4_980, "vww": 28_032, "ic": 11_420, "ad": 768}
 # arena and instance at most, where the input may be written over, and where it comes
 # in rows
 RESIDENT_RAM = {"kws": 6_600, "vww": 41_500, "ic": 15_500, "ad": 840}

@@ -158,7 +158,7 @@ def test_one_value_has_several_forms(keyword: str, one: Any, other: Any) -> None
         ("names", "idz", "--names: 'idz' is not known. Hint: did you mean 'ids'? one of"
          " full, ids"),
         ("layout", {"image": "hwc"}, "--layout: 'hwc' is not known. Hint: did you mean "
-         "'nhwc'? one of nhwc, nchw"),
+         "'nhwc'? one of nhwc, nchw, nhcw"),
         ("layout", "image", "--layout: 'image' is not NAME=nhwc"),
         ("target", "cortex-m5", "--target: 'cortex-m5' is not known. Hint: did you mean"
          " 'cortex-m85'? " + hint_for("").strip()),

@@ -343,7 +343,7 @@ def test_models_share_the_regions_of_an_image(
 def test_arenas_of_an_image_end_within_their_region(more: int) -> None:
     """Each begins at a multiple of 16, and what is left for it ends at one."""
     models = {name: classifier(name).model() for name in ("one", "two")}
-    need = models["one"].build().plan.arena_bytes
+    need = models["one"].build(plan="whole").plan.arena_bytes
     regions = [f"a={need + more}", f"b={2 * need + more}:slow"]
     made = pybuild.build_image(models, name="duo", regions=regions)
     for piece in made.tables.pieces:

@@ -17,6 +17,7 @@ from pybuild.library import Library
 from pybuild.plan import choice
 from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.sharing import Block
+from pybuild.plan.plan import Plan
 from pybuild.plan.regions import block_offsets as planner
 from pybuild.plan.regions.regions import Region, Wishes
 from pybuild.plan.schedule.partition import Cut, Cuts
@@ -56,33 +57,37 @@ def must_equal(found: Sequence[Array], wanted: Sequence[Array]) -> None:
 
 
 @contextmanager
-def apart() -> Iterator[list[tuple[int, int]]]:
-    """Plans in which no two blocks share memory; the gaps between them."""
-    gaps: list[tuple[int, int]] = []
+def apart() -> Iterator[None]:
+    """Plans in which no two blocks share memory, with gaps between them."""
 
     def place(
         blocks: Sequence[Block], devices: Mapping[str, int], wishes: Wishes
     ) -> tuple[tuple[Region, ...], dict[str, BlockOffset]]:
         if wishes.pieces:  # they would lie over each other
             return (Region(0, 1 << 40, 0, ()),), {}
-        gaps.clear()
         at, block_offsets = 0, {}
         for block in blocks:
-            gaps.append((at, at + GAP))
             block_offsets[block.name] = BlockOffset(0, at + GAP, block)
-            end = at + GAP + block.bytes
-            at = -(-end // 4) * 4
-            gaps.append((end, at))
-        gaps.append((at, at + GAP))
+            at = -(-(at + GAP + block.bytes) // 4) * 4
         return (Region(0, at + GAP, at, ()),), block_offsets
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planner, "place_regions", place)
-        yield gaps
+        yield
 
 
-def run_between_canaries(library: Library, gaps: Sequence[tuple[int, int]]) -> Net:
-    net = library.host("llvm")
+def gaps_of(plan: Plan) -> list[tuple[int, int]]:
+    """What lies between the blocks of a plan that was placed apart."""
+    assert plan.occupied is not None
+    places = plan.occupied.block_offsets.values()
+    spans = sorted((one.at, one.at + one.block.bytes) for one in places)
+    starts, ends = zip(*spans, strict=True)
+    return [*zip((0, *ends), (*starts, plan.arena_bytes), strict=True)]
+
+
+def run_between_canaries(library: Library) -> Net:
+    net, gaps = library.host("llvm"), gaps_of(library.plan)
+    assert sum(end - start for start, end in gaps) >= GAP * len(gaps)
     net.arena[:] = 0xA5
     net.run(**inputs_of(library.plan.graph))
     for start, end in gaps:
@@ -118,8 +123,8 @@ def must_be_alike(graph: Graph) -> None:
     model = model_of(graph)
     wanted = outputs_of(model.build(plan="whole"))
     must_equal(outputs_of(model.build(plan="rows"), poison=0x80), wanted)
-    with cut_anyhow(len(graph.nodes)), apart() as gaps:
-        net = run_between_canaries(model.build(plan="rows"), gaps)
+    with cut_anyhow(len(graph.nodes)), apart():
+        net = run_between_canaries(model.build(plan="rows"))
     must_equal(all_of(net), wanted)
 
 

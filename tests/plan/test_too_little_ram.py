@@ -11,7 +11,7 @@ from pybuild.errors import LimitError
 from pybuild.model import Model
 from tests.conftest import model_path
 
-PUSH, CONSUME = "--push input_1_int8", "--input consumable"
+PUSH, REUSE = "--push input_1_int8", "--input reuse"
 SMALLER = "a smaller input, or fewer channels there"
 
 
@@ -27,13 +27,13 @@ def hint(model: Model, limit: str, **options: Any) -> str:
 
 
 def test_the_options_are_named_that_shrink_the_input(vww: Model) -> None:
-    assert hint(vww, "20K") == f"{PUSH}, {CONSUME}, {SMALLER}"
+    assert hint(vww, "20K", input="keep") == f"{PUSH}, {REUSE}, {SMALLER}"
     vww.build(ram_limit="20K", push="input_1_int8")
-    vww.build(ram_limit="30K", input="consumable")
+    vww.build(ram_limit="30K")
 
 
 def test_options_that_are_in_use_are_not_named(vww: Model) -> None:
-    assert hint(vww, "20K", input="consumable") == f"{PUSH}, {SMALLER}"
+    assert hint(vww, "20K") == f"{PUSH}, {SMALLER}"
     assert hint(vww, "8K", push="input_1_int8") == SMALLER
 
 

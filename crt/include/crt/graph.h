@@ -140,8 +140,7 @@ const struct crt_tensor *crt_graph_missing(const struct crt_graph *g);
  * kept. State that is kept from run to run returns to its first value. */
 int crt_graph_reset(struct crt_graph *g);
 
-/* Copies an input into the model, to its home; ends a binding. One with
- * CRT_TENSOR_CONVERTED is converted to where the model wants it.
+/* Copies, or converts (CRT_TENSOR_CONVERTED), an input to its home; unbinds.
  *
  * Units   bytes: exactly crt_tensor.bytes; data: all or nothing in the home
  * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_LAZY,
@@ -172,9 +171,8 @@ int crt_graph_bind_input_array(struct crt_graph *g, uint32_t index,
  * For a bound input, the bound memory.
  *
  * Owner   g; write only until the next run
- * Errors  NULL for a wrong index, a lazy or converted input that is not bound,
- *         an input on a device, or memory that another instance is running in
- */
+ * Errors  NULL for a wrong index, an unbound lazy or converted input, one on a
+ *         device, or memory that another instance is running in */
 void *crt_graph_input(struct crt_graph *g, uint32_t index);
 
 /* Lets runs write an output to the caller's memory. NULL: back home. For an

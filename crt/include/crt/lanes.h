@@ -1,6 +1,7 @@
 /* crt/lanes.h: what kernels for Cortex-M55 do lane by lane; with Helium (MVE)
  * an instruction or two, elsewhere a loop. Knows no model.
- * MISRA 10.1, in this file: a shift of a signed lane is arithmetic */
+ * MISRA 10.1, in this file: a shift of a signed lane is arithmetic
+ * MISRA 20.7, in this file: a name that is declared takes no brackets */
 #ifndef CRT_LANES_H
 #define CRT_LANES_H
 

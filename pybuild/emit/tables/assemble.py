@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.emit.tables.comments import few, operation, pointers_of
+from pybuild.emit.tables.comments import once, operation, pointers_of
 from pybuild.emit.tables.limits import must_fit, step_must_fit
 from pybuild.emit.tables.memory_map import memory_map
 from pybuild.emit.tables.names import (
@@ -108,7 +108,7 @@ class _Maker:
         funcs = with_distinct_parts(func for func, _ in self.kernels.values())
         users = (tuple(users) for _, users in self.kernels.values())
         constants = [
-            Constant(symbol, data, _once(comments))
+            Constant(symbol, data, once(comments))
             for symbol, data, comments in self.constants.values()
         ]
         made = Tables(
@@ -154,10 +154,9 @@ class _Maker:
         end = Link(0, 0, 0, 0, 0, 0)
         links, rows = [end], []
         for number, stage in enumerate(self.plan.stages):
-            at, comment = 0, ""
-            if number < len(self.plan.converted):
-                at = 1  # of no link: crt_convert_advance does it
-            elif stage.links:
+            # what converts an input is of link 1, which is none: crt/convert.h
+            at, comment = int(number < len(self.plan.converted)), ""
+            if stage.links:
                 comment = "\n".join(drawn(self.plan, stage))
                 at = len(links)
                 mine = self.plan.steps[stage.first : stage.end]
@@ -170,23 +169,21 @@ class _Maker:
 
     def _tensor(self, name: str, is_input: bool) -> TensorRow:
         tensor = self.plan.graph.tensor(name)
-        region = max(self.plan.places[name].region, 0)
+        home = self.plan.places[self.plan.converted.get(name, name)]
+        region, rows = max(home.region, 0), 0
         flags = CONSUMED if is_input and name in self.plan.consumed else 0
-        at = self.plan.places[name].home
-        result = self.plan.converted.get(name) if is_input else None
-        if result is not None:
-            flags, at = CONSUMED | CONVERTED, self.plan.places[result].home
+        if name in self.plan.converted:
+            flags = CONSUMED | CONVERTED
         elif name in self.plan.lazy:
             flags = LAZY
-        rows = 0
         if is_input and name in self.plan.pushed:
             flags = LAZY | PUSHED
-            steps = [s for s in self.plan.steps if s.node.outputs == (name,)]
-            rows = steps[0].candidate.bands
+            steps = (s for s in self.plan.steps if s.node.outputs == (name,))
+            rows = next(steps).candidate.bands
         return TensorRow(
             tensor=tensor,
             symbol=self._io_symbol(name, is_input),
-            at=at,
+            at=home.home,
             align=tensor.dtype.bytes,
             flags=flags,
             region=region,
@@ -368,14 +365,6 @@ class _Maker:
                 known = self._constant(f"pad_{len(longest)}", data, text)
                 longest.append((dtype, row, known))
             self.pads[dtype, row] = known
-
-
-def _once(comments: Sequence[str]) -> str:
-    """The comment of an array that several layers share: the first layer, then the
-    others."""
-    first, *more = dict.fromkeys(comments)
-    others = few(comment.split(",")[0] for comment in more)
-    return f"{first}\nand {others}" if more else first
 
 
 def _symbol(constant: Constant) -> str:

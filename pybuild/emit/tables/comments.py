@@ -142,3 +142,11 @@ def _aligned(rows: Sequence[MemoryRow]) -> list[str]:
         f"  {r.at:>{wide[0]}} {r.bytes:>{wide[1]}}  {r.live:<{live}}  {r.what}"
         for r in rows
     ]
+
+
+def once(comments: Sequence[str]) -> str:
+    """The comment of an array that several layers share: the first layer, then the
+    others."""
+    first, *more = dict.fromkeys(comments)
+    others = few(comment.split(",")[0] for comment in more)
+    return f"{first}\nand {others}" if more else first

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "exported"
 TRANSPOSES = {
     "mobile": 1, "mobile_raw": 1, "squeeze": 1, "shapes_raw": 3, "unet": 2,
     "causal_raw": 1, "block": 5, "heads_raw": 6, "recurrent_raw": 0, "cells_raw": 0,
-    "windows": 3, "indices_raw": 5,
+    "windows": 3, "indices_raw": 4,
 }  # fmt: skip
 BUILT = ("mobile_raw", "unet", "heads_raw")
 
