@@ -24,7 +24,7 @@ from pybuild.emit.kernels.llvm_wide import definitions
 from pybuild.host.jit import host_features
 from pybuild.ir.graph import Graph
 from pybuild.ir.loop import Func, Intrin
-from pybuild.ir.loop_verify import intrins
+from pybuild.ir.loop_verify import intrins, with_distinct_parts
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
@@ -188,7 +188,7 @@ def _functions(jobs: Sequence[Job]) -> tuple[list[Func], list[int]]:
         taken.add(name)
         numbers[func] = len(funcs)
         funcs.append(replace(func, name=name))
-    return funcs, [numbers[job.candidate.func] for job in jobs]
+    return [*with_distinct_parts(funcs)], [numbers[j.candidate.func] for j in jobs]
 
 
 def _results(job: Job, raw: Sequence[bytes]) -> dict[str, Array]:
