@@ -22,22 +22,17 @@ static uint32_t input_of(const struct crt_model *model, uint32_t stage)
     return i;
 }
 
+/* The conversion is one step, which only a hook can stop. */
 static int convert(struct crt_graph *g, void **pointers,
-                   const struct crt_step *step)
+                   const struct crt_stage *stage)
 {
-    ptrdiff_t index = step - g->model->steps;
-    uint32_t image;
-    uint32_t band;
+    const struct crt_step *step = &g->model->steps[stage->first];
+    int error = crt_run_bands(g, step, pointers);
 
-    for (image = 0; image < step->images; image++) {
-        for (band = 0; band < step->bands; band++) {
-            if (crt_run_band(g, step, pointers, image, band) != CRT_OK) {
-                g->failed_step = (int16_t)index;
-                return CRT_ERR_STOPPED;
-            }
-        }
+    if (error != CRT_OK) {
+        g->failed_step = (int16_t)stage->first;
     }
-    return CRT_OK;
+    return error;
 }
 
 int crt_convert_input(struct crt_graph *g, const struct crt_tensor *input,
@@ -62,7 +57,7 @@ int crt_convert_input(struct crt_graph *g, const struct crt_tensor *input,
         stage++;
     }
     *slot = crt_unconst(data);
-    error = convert(g, pointers, &model->steps[model->stages[stage].first]);
+    error = convert(g, pointers, &model->stages[stage]);
     *slot = crt_place(g, input);
     return error;
 }
@@ -76,7 +71,7 @@ int crt_convert_advance(struct crt_graph *g, void **pointers,
     if (crt_is_home(g, input, CRT_TENSOR_CONVERTED) != 0) {
         return CRT_OK; /* since it was set */
     }
-    return convert(g, pointers, &g->model->steps[stage->first]);
+    return convert(g, pointers, stage);
 }
 
 int crt_convert_lockstep(struct crt_graph *g, void **pointers,

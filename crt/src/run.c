@@ -92,9 +92,8 @@ int crt_run_band(const struct crt_graph *g, const struct crt_step *step,
     return CRT_OK;
 }
 
-/* Computes all bands of a step. */
-static int run_bands(const struct crt_graph *g, const struct crt_step *step,
-                     void **p)
+int crt_run_bands(const struct crt_graph *g, const struct crt_step *step,
+                  void **p)
 {
     uint32_t image;
     uint32_t band;
@@ -125,7 +124,7 @@ int crt_step_run(const struct crt_model *model, uint32_t index,
 #ifndef CRT_NO_HOOK
     g.hook = NULL;
 #endif
-    return run_bands(&g, &model->steps[index], pointers);
+    return crt_run_bands(&g, &model->steps[index], pointers);
 }
 
 /* The only task without a device. */
@@ -156,7 +155,7 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
     if (error != CRT_ON_CPU) {
         return error;
     }
-    return run_bands(g, step, p);
+    return crt_run_bands(g, step, p);
 }
 
 /* ---- runs ---------------------------------------------------------------- */

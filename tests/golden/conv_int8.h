@@ -89,7 +89,8 @@ int8_t *conv_int8_image(struct conv_int8 *m);
 int conv_int8_set_image(struct conv_int8 *m, const int8_t *data);
 int conv_int8_bind_image(struct conv_int8 *m, const int8_t *data);
 
-/* Output 'sum': valid until the next conv_int8_run. */
+/* Output 'sum': valid until the next conv_int8_run, or until an input is
+ * given. */
 const int8_t *conv_int8_sum(const struct conv_int8 *m);
 /* ... written to data instead (NULL: back to its own memory). Not in the
  * arena. */

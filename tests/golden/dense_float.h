@@ -80,7 +80,8 @@ float *dense_float_image(struct dense_float *m);
 int dense_float_set_image(struct dense_float *m, const float *data);
 int dense_float_bind_image(struct dense_float *m, const float *data);
 
-/* Output 'scores': valid until the next dense_float_run. */
+/* Output 'scores': valid until the next dense_float_run, or until an input
+ * is given. */
 const float *dense_float_scores(const struct dense_float *m);
 /* ... written to data instead (NULL: back to its own memory). Not in the
  * arena. */

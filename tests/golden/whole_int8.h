@@ -87,7 +87,8 @@ int8_t *whole_int8_image(struct whole_int8 *m);
 int whole_int8_set_image(struct whole_int8 *m, const int8_t *data);
 int whole_int8_bind_image(struct whole_int8 *m, const int8_t *data);
 
-/* Output 'scores': valid until the next whole_int8_run. */
+/* Output 'scores': valid until the next whole_int8_run, or until an input is
+ * given. */
 const int8_t *whole_int8_scores(const struct whole_int8 *m);
 /* ... written to data instead (NULL: back to its own memory). Not in the
  * arena. */

@@ -3,8 +3,10 @@ every way to hand over the floats gives the same bits."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -13,12 +15,16 @@ from onnx import TensorProto, helper, numpy_helper
 
 import pybuild
 from pybuild.dtype import Array
+from pybuild.emit.tables.limits import CONVERT_POINTERS, step_must_fit
+from pybuild.emit.tables.tables import StepRow
+from pybuild.errors import BuildError
 from pybuild.graph_builder import GraphBuilder
 from pybuild.host.abi import CrtError
 from pybuild.library import Library
 from pybuild.model import Model
 from tests.emit.test_generated_c import sanitized
 from tests.graphs.rows import model_of
+from tests.toolchains import ROOT
 
 SIDE, CHANNELS = 16, 3
 FLOATS = 4 * SIDE * SIDE * CHANNELS
@@ -133,6 +139,18 @@ def test_there_is_no_float_memory_to_fill(built: Library, held: Library) -> None
 )
 def test_who_needs_the_floats_keeps_them(options: dict[str, object]) -> None:
     assert not _two_images().build(**options).plan.converted  # type: ignore[arg-type]
+
+
+def test_a_conversion_fits_the_pointers_of_crt(built: Library) -> None:
+    header = (ROOT / "crt" / "include" / "crt" / "convert.h").read_text()
+    assert f"#define CRT_CONVERT_POINTERS {CONVERT_POINTERS}\n" in header
+    steps = [s for s in built.plan.steps if s.node.op == "quantize"]
+    wide = replace(steps[0].candidate, scratch=16)
+    row = SimpleNamespace(counts=(1, CONVERT_POINTERS, 0, 1))
+    with pytest.raises(BuildError, match="Hint: --input keep"):
+        step_must_fit(
+            replace(steps[0], candidate=wide), cast(StepRow, row), built.plan.graph
+        )
 
 
 def test_one_of_two_may_be_lazy() -> None:

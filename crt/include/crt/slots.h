@@ -153,6 +153,12 @@ int crt_run_stage(struct crt_graph *g, void **p, uint32_t index);
 int crt_run_band(const struct crt_graph *g, const struct crt_step *step,
                  void **p, uint32_t image, uint32_t band);
 
+/* Computes all bands of a step, and tells the hook of each.
+ *
+ * Errors  CRT_ERR_STOPPED */
+int crt_run_bands(const struct crt_graph *g, const struct crt_step *step,
+                  void **p);
+
 /* The index of a name among `count` tensors from `first` on.
  *
  * Errors  CRT_ERR_NAME */

@@ -210,7 +210,8 @@ def _converted(row: TensorRow, name: str) -> list[str]:
 
 def _output(row: TensorRow, name: str) -> list[str]:
     kind, symbol = row.tensor.dtype.c, row.symbol
-    what = f"Output '{row.tensor.name}': valid until the next {name}_run."
+    what = f"Output '{row.tensor.name}': valid until the next {name}_run, or until an"
+    what += " input is given."
     if row.flags & LAZY:
         what += " It has no memory of its own: bind it."
     elif row.device:

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from pybuild.emit.tables.tables import StepRow, Tables
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph
+from pybuild.ops.base.signatures import WHEN_SET
 from pybuild.plan.plan import Step
 
 _BYTE, _HALF, _HALF_SIGNED, _WORD = 0xFF, 0xFFFF, 0x7FFF, 0xFFFFFFFF
+CONVERT_POINTERS = 8  # CRT_CONVERT_POINTERS
 _PARTS = ("outputs", "inputs", "constants", "pieces of scratch")
 
 
@@ -31,6 +33,10 @@ def step_must_fit(step: Step, row: StepRow, graph: Graph) -> None:
         (sum(a.window for a in accesses) + row.counts[2] + row.counts[3], _HALF,
          "rows at once", hint),
     ]  # fmt: skip
+    if step.node.attrs.get(WHEN_SET):  # crt/convert.h; inputs are set in any order
+        pointers, hint = sum(a.window for a in accesses) + row.counts[2], "--input keep"
+        checks += [(pointers, CONVERT_POINTERS, "rows at once", hint),
+                   (row.counts[3], 0, "pieces of scratch", hint)]  # fmt: skip
     for count, what in zip(row.counts, _PARTS, strict=True):
         checks.append((count, _BYTE, what, "join some of them in a layer before"))
     where = graph.where(step.node)
