@@ -164,9 +164,13 @@ def changes(build: Build) -> Iterator[Change]:
         yield ("--boundary int8",), {"boundary": "int8"}
     if chosen.plan == "whole" and not chosen.push:
         yield ("--plan rows",), {"plan": "rows"}
-    held = _held_inputs(plan)
+    held, results = _held_inputs(plan), _held_outputs(plan)
     if held:
         yield from _of_inputs(held, build.graph, chosen)
+    if results:
+        yield _lazy(results, chosen)
+    if held and results:
+        yield _lazy((*held, *results), chosen)
     large = tuple(name for name in _in_memory(plan) if _is_large(plan, name))
     if large and not plan.graph.windows:
         yield from _of_rows(large, build.graph, chosen)
@@ -197,15 +201,29 @@ def _held_inputs(plan: Plan) -> tuple[str, ...]:
     return tuple(n for n in names if views.of(n).root in there or n in near)
 
 
+def _held_outputs(plan: Plan) -> tuple[str, ...]:
+    """Outputs that are alive at the peak, which their reader could keep."""
+    graph, views = plan.graph, find_views(plan.graph)
+    there = {block.name for block in plan.peak}
+    none = plan.lazy | {*graph.inputs} | {state.next for state in graph.state.values()}
+    names = (name for name in graph.outputs if name not in none)
+    return tuple(n for n in names if views.of(n).root in there and _is_large(plan, n))
+
+
 def _of_inputs(
     names: tuple[str, ...], given: Graph, chosen: BuildOptions
 ) -> Iterator[Change]:
     if chosen.input == "keep":
         yield ("--input reuse",), {"input": "reuse"}
-    held = _words("--lazy", names), {"lazy": (*(chosen.lazy or ()), *names)}
+    held = _lazy(names, chosen)
     yield held
     yield from _turned(names, given, chosen)
     yield from _turned(names, given, chosen, held)
+
+
+def _lazy(names: tuple[str, ...], chosen: BuildOptions) -> Change:
+    """Inputs and outputs in memory of the caller's."""
+    return _words("--lazy", names), {"lazy": (*(chosen.lazy or ()), *names)}
 
 
 def _of_rows(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.options.table import BuildOptions
 from pybuild.passes.ends.planes import by_planes
-from pybuild.passes.ends.when_set import conversions, converted
+from pybuild.passes.ends.when_set import converted
 from pybuild.passes.ends.windows import with_long_windows
 from pybuild.passes.sums import with_sums
-from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.plan import Plan
 from pybuild.plan.request import Planner, Planners
 from pybuild.records import dataclass
@@ -33,27 +31,17 @@ class Ways:
     asked: BuildOptions
 
     def plan(self) -> tuple[Planners, tuple[Planner, Plan]]:
-        """The best plan, with what made it. Inputs that could be converted when they
-        are set are, if that saves memory at the peak.
+        """The best plan, with what made it.
 
         Errors  BuildError
         """
-        planners = Planners(self.planners)
+        planners = Planners(self.planners, self._converting)
+        return planners, planners.plan(self.asked)
+
+    def _converting(self) -> tuple[Planner, ...]:
+        """Planners for graphs whose inputs are converted when they are set."""
         other = converted(self.graph, self.asked.lazy or ())
-        best: tuple[Planner, Plan] | BuildError
-        try:
-            best = planners.plan(self.asked)
-        except BuildError as error:
-            best = error
-        if other is not None:
-            names = conversions(other)
-            if isinstance(best, BuildError) or _at_peak(best[1], names):
-                more = replace(self, graph=other).planners
-                planners = Planners((*planners.ways, *more))
-                best = planners.plan(self.asked)
-        if isinstance(best, BuildError):
-            raise best
-        return planners, best
+        return () if other is None else replace(self, graph=other).planners
 
     @functools.cached_property
     def planners(self) -> tuple[Planner, ...]:
@@ -61,10 +49,10 @@ class Ways:
         with channels first is read row by row; windows are kept with what is new in
         them."""
         ways: list[Graph | None] = [self.graph]
+        if self.asked.push or self.asked.plan == "rows":
+            ways.append(by_planes(self.graph))
         if not self.asked.push:
-            by_rows = self.asked.plan == "rows"
-            ways += [by_planes(self.graph) if by_rows else None]
-            ways += [with_long_windows(self.graph)]
+            ways.append(with_long_windows(self.graph))
         graphs = (way for way in ways if way is not None)
         return tuple(Planner(*self._kernels(g), len(self.table)) for g in graphs)
 
@@ -98,9 +86,3 @@ class Ways:
         if optimise == "ram":  # it depends on memory here, too
             return graph, found, options
         return graph, narrowed(found, options, optimise), options
-
-
-def _at_peak(plan: Plan, names: Iterable[str]) -> bool:
-    """True if one of these inputs is in memory when most bytes are."""
-    views, there = find_views(plan.graph), {block.name for block in plan.peak}
-    return any(views.of(name).root in there for name in names)

@@ -35,7 +35,7 @@ _WORTH, _SPARED = 0.9, 1024
 FAIR, _TRIED = 1.06, 5
 # and that far fewer bytes may cost
 DEAR = _MOST_COST_NARROW
-_HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
+HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
 _ORDERS_WORK = 200_000
@@ -229,30 +229,9 @@ def _finer(
 
 def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
     """The fastest of the plans that have hardly more bytes than the smallest."""
-    most = min(plan.arena_bytes for _, plan in tried) * _HARDLY
+    most = min(plan.arena_bytes for _, plan in tried) * HARDLY
     able = [one for one in tried if one[1].arena_bytes <= most]
     return min(able, key=lambda one: one[0])[1]
-
-
-def fastest_of_smallest(
-    ways: Sequence[Arrangement],
-    made: Callable[[Arrangement, Limits], Plan],
-    ram_limit: Limits,
-    anyway: Callable[[], Plan],
-) -> Plan:
-    """Return the first plan, in order of rising cost, that is hardly larger than the
-    smallest; the fastest plan, which is the first of all, if no plan saves bytes
-    compared with `anyway`.
-
-    anyway  the plan where the inputs are there; made only where it counts
-    Errors  of `made`, where it does not keep the limit
-    """
-    sizes = [made(found, None).arena_bytes for found in ways]
-    most = min(sizes) * _HARDLY
-    number = next(i for i, size in enumerate(sizes) if size <= most)
-    if number and ram_limit is None and most >= anyway().arena_bytes:
-        number = 0
-    return made(ways[number], ram_limit)
 
 
 def _thrifty(
@@ -266,10 +245,10 @@ def _thrifty(
     found = search.least(MOST_COST_RAM)
     plan = min(fair, made(found, ram_limit), key=lambda one: one.arena_bytes)
     plan = _smallest(search, MOST_COST_RAM, plan, made)
-    most = min(fair.arena_bytes, int(plan.arena_bytes * _HARDLY))
+    most = min(fair.arena_bytes, int(plan.arena_bytes * HARDLY))
     if most == plan.arena_bytes:
         return plan
-    _, cuts = search.cuts.best(int(least_bytes(found) * _HARDLY))
+    _, cuts = search.cuts.best(int(least_bytes(found) * HARDLY))
     faster = made(arranged(search, cuts), ram_limit) if cuts else plan
     return next(one for one in (faster, fair, plan) if one.arena_bytes <= most)
 

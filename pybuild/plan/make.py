@@ -21,7 +21,6 @@ from pybuild.plan.buffers.state_in_place import overlays, written_in_place
 from pybuild.plan.choice import (
     Ways,
     chosen_rows,
-    fastest_of_smallest,
     least_bytes,
 )
 from pybuild.plan.less_scratch import with_less_scratch
@@ -38,12 +37,18 @@ from pybuild.plan.regions.regions import (
     overwritten,
 )
 from pybuild.plan.regions.weight_cache import find_hot, keep_placed
-from pybuild.plan.row_input import arrange_fed
+from pybuild.plan.row_input import pushed_plan
 from pybuild.plan.schedule.device_waits import Span, Touch, waits
 from pybuild.plan.schedule.lock_step import Work
 from pybuild.plan.schedule.order import order_nodes
 from pybuild.plan.schedule.partition import Saved
-from pybuild.plan.schedule.stages import COUNTERS, Arrangement, Search, Stage
+from pybuild.plan.schedule.stages import (
+    COUNTERS,
+    Arrangement,
+    Search,
+    Stage,
+    without_spare,
+)
 from pybuild.plan.stage_kernels import exchanged
 from pybuild.select.choose import Weighed, estimated, with_constants
 
@@ -120,8 +125,7 @@ def make_plan(
     if pushed:
         assert unpushed is not None, "it is compared with that of inputs that are held"
         search = Search(graph, options, views, keep_inputs, lazy, (), known or Saved())
-        fed = arrange_fed(search, pushed)
-        return lighter(fastest_of_smallest(fed, made, ram_limit, unpushed))
+        return lighter(pushed_plan(search, pushed, made, ram_limit, unpushed))
 
     whole = partial(_whole, graph, views, keep_inputs, lazy)
     found = whole([(node, _best(offers)) for node, offers in options])
@@ -194,10 +198,7 @@ def _ways(
 ) -> Ways:
     """Stages with all kernels; with those that spare no bytes at a price; these by the
     prices by which kernels are chosen, where there are some."""
-    usual = [(n, [c for c in offers if not c.spare]) for n, offers in search.nodes]
-    least = search
-    if any(len(a) < len(b) for (_, a), (_, b) in zip(usual, search.nodes, strict=True)):
-        search = replace(search, nodes=usual)
+    least, search = search, without_spare(search)
     priced: list[tuple[Node, list[Candidate]]] = []
     for node, offers in least.nodes:
         prices = weighed.options.get(node.output, ()) if weighed else ()

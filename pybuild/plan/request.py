@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.options.table import BuildOptions
 from pybuild.passes.ends.when_set import conversions
+from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.choice import DEAR, FAIR, MOST_COST_RAM, is_worth
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan, spent_inputs
@@ -69,40 +71,76 @@ _CONVERTED = 0.95
 
 @dataclass(frozen=True)
 class Planners:
-    """Ways to write one model, of which each build takes the best."""
+    """Ways to write one model, of which each build takes the best.
 
-    ways: tuple[Planner, ...]
+    converting  makes more of them, where inputs are converted when they are set
+    """
+
+    usual: tuple[Planner, ...]
+    converting: Callable[[], tuple[Planner, ...]] = field(repr=False, compare=False)
 
     def plan(self, asked: BuildOptions) -> tuple[Planner, Plan]:
         """Return the plan with the fewest bytes at an acceptable price, or the fastest
-        that keeps to a limit; of equal plans the first.
+        that keeps to a limit; of equal plans the first. Inputs that could be converted
+        when they are set are, if that saves memory at the peak.
 
         Errors  of the first, where none has a plan
         """
-        made, errors = list[tuple[Planner, Plan, int]](), list[BuildError]()
-        for one in self.ways:
-            if not _converts(one.graph, asked):
-                continue
-            try:
-                plan = one.plan(asked)
-            except BuildError as error:
-                errors.append(error)
-                continue
-            works = ((step.node, step.candidate) for step in plan.steps)
-            made.append((one, plan, sum(estimated(works, one.prices))))
-        if not made:
-            raise errors[0]
-        fastest = min(cost for _, _, cost in made)
-        if asked.ram_limit is not None:
-            return next((one, plan) for one, plan, cost in made if cost == fastest)
-        fair = FAIR if asked.optimise != "ram" else MOST_COST_RAM
-        able = (each for each in made if each[2] <= fair * fastest)
-        best = min(able, key=lambda each: _weight(each[1]))
-        others = (each for each in made if each[2] <= DEAR * fastest)
-        less = min(others, key=lambda each: _weight(each[1]))
-        better = is_worth(_weight(less[1]), _weight(best[1]))
-        planner, plan, _ = less if better else best
-        return planner, plan
+        best: tuple[Planner, Plan] | BuildError
+        try:
+            best = _best(self.usual, asked)
+        except BuildError as error:
+            best = error
+        if isinstance(best, BuildError) or self._saves(best[1], asked):
+            best = _best(self.ways, asked)
+        return best
+
+    @functools.cached_property
+    def ways(self) -> tuple[Planner, ...]:
+        """All of them."""
+        return (*self.usual, *self.converting())
+
+    def _saves(self, plan: Plan, asked: BuildOptions) -> bool:
+        """True if inputs that may be converted when they are set are in memory when most
+        bytes are."""
+        views, there = find_views(plan.graph), {block.name for block in plan.peak}
+        none = {*plan.lazy, *plan.pushed, *plan.graph.state}
+        held = (n for n in plan.graph.inputs if n not in none)
+        if not any(views.of(name).root in there for name in held):
+            return False
+        return any(_converts(w.graph, asked) for w in self.ways[len(self.usual) :])
+
+
+def _best(ways: Sequence[Planner], asked: BuildOptions) -> tuple[Planner, Plan]:
+    """The best plan of some ways.
+
+    Errors  of the first, where none has a plan
+    """
+    made, errors = list[tuple[Planner, Plan, int]](), list[BuildError]()
+    for one in ways:
+        if not _converts(one.graph, asked):
+            continue
+        try:
+            plan = one.plan(asked)
+        except BuildError as error:
+            errors.append(error)
+            continue
+        works = ((step.node, step.candidate) for step in plan.steps)
+        made.append((one, plan, sum(estimated(works, one.prices))))
+    if not made:
+        raise errors[0]
+    fastest = min(cost for _, _, cost in made)
+    if asked.ram_limit is not None:
+        return next((one, plan) for one, plan, cost in made if cost == fastest)
+    thrifty = asked.optimise == "ram" or asked.push
+    fair = MOST_COST_RAM if thrifty else FAIR
+    able = (each for each in made if each[2] <= fair * fastest)
+    best = min(able, key=lambda each: _weight(each[1]))
+    others = (each for each in made if each[2] <= DEAR * fastest)
+    less = min(others, key=lambda each: _weight(each[1]))
+    better = is_worth(_weight(less[1]), _weight(best[1]))
+    planner, plan, _ = less if better else best
+    return planner, plan
 
 
 def _weight(plan: Plan) -> float:

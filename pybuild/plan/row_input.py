@@ -6,16 +6,18 @@ Knows rows, no addresses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.buffers.sharing import Views
-from pybuild.plan.choice import ordered
+from pybuild.plan.choice import HARDLY, is_worth, ordered
+from pybuild.plan.plan import Plan
+from pybuild.plan.regions.regions import Limits
 from pybuild.plan.schedule.lock_step import PUSH
-from pybuild.plan.schedule.stages import Arrangement, Search
+from pybuild.plan.schedule.stages import Arrangement, Search, without_spare
 
 OPTION = "--push"
 # times the instructions of the fastest plan: who pushes rows wants little RAM first,
@@ -24,6 +26,56 @@ _COSTS = (1.0, 1.05, 1.25, 1.5, 3.0)
 _HINT = "its first layers must be convolutions, pools or the like, over rows"
 
 Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
+
+
+def pushed_plan(
+    search: Search,
+    pushed: Collection[str],
+    made: Callable[[Arrangement, Limits], Plan],
+    ram_limit: Limits,
+    anyway: Callable[[], Plan],
+) -> Plan:
+    """Return the plan with the fewest bytes whose inputs arrive in rows. Kernels that
+    spare bytes at a price are used where they spare many, or where nothing else keeps
+    the limit.
+
+    Errors  of arrange_fed and `made`
+    """
+
+    def best(able: Search) -> Plan:
+        found = arrange_fed(able, pushed)
+        return fastest_of_smallest(found, made, ram_limit, anyway)
+
+    usual = without_spare(search)
+    if usual is search:
+        return best(search)
+    try:
+        plan = best(usual)
+    except BuildError:
+        return best(search)
+    less = best(search)
+    return less if is_worth(less.arena_bytes, plan.arena_bytes) else plan
+
+
+def fastest_of_smallest(
+    ways: Sequence[Arrangement],
+    made: Callable[[Arrangement, Limits], Plan],
+    ram_limit: Limits,
+    anyway: Callable[[], Plan],
+) -> Plan:
+    """Return the first plan, in order of rising cost, that is hardly larger than the
+    smallest; the fastest plan, which is the first of all, if no plan saves bytes
+    compared with `anyway`.
+
+    anyway  the plan where the inputs are there; made only where it counts
+    Errors  of `made`, where it does not keep the limit
+    """
+    sizes = [made(found, None).arena_bytes for found in ways]
+    most = min(sizes) * HARDLY
+    number = next(i for i, size in enumerate(sizes) if size <= most)
+    if number and ram_limit is None and most >= anyway().arena_bytes:
+        number = 0
+    return made(ways[number], ram_limit)
 
 
 def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:

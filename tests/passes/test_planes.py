@@ -1,5 +1,5 @@
-"""An image with channels first is read row by row: the bits are as before, and its copy
-takes a row."""
+"""An image with channels first is read and written row by row: the bits are as before,
+and its copy takes a row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pybuild.host.lazy_buffers import lend
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.ops.interpret import interpret
-from pybuild.passes.ends.planes import MOST_PLANES, by_planes
+from pybuild.passes.ends.planes import MOST_PLANES, MOST_WRITTEN, by_planes
 from pybuild.plan.choice import by_rows
 from tests.graphs.rows import model_of
 
@@ -126,3 +126,105 @@ def test_a_push_is_a_row_of_each_plane_or_a_row_of_pixels() -> None:
     made = _built("float32", push=("x",))
     assert dict(made.options.layout) == {"x": "nhcw"}
     model_of(_net("float32")).build(push=("x",), layout={"x": "nhwc"})
+
+
+# ---- outputs ------------------------------------------------------------------------
+
+ENDS = ("float32", "int8", "dequantised before", "dequantised after")
+
+
+def _mask(kind: str, planes: int = 3, more: bool = False) -> Graph:
+    """NHWC; two convolutions; an output with channels first. more: another output"""
+    chance, net = np.random.default_rng((47, planes)), GraphBuilder("mask")
+    floats = kind == "float32"
+    given = {} if floats else {"quant": (0.02, 3)}
+    x = net.input("x", (1, 24, 40, 2), "float32" if floats else "int8", **given)
+    for number, outs in enumerate((8, planes)):
+        form, pads = (outs, 3, 3, x.shape[3]), {"pads": (1, 1, 1, 1)}
+        if floats:
+            values = chance.normal(0, 0.3, form).astype(np.float32)
+            x = net.op("conv2d", x, net.constant(f"w{number}", values), **pads)
+            continue
+        values = chance.integers(-127, 128, form).astype(np.int8)
+        w = net.constant(f"w{number}", values, (0.004, 0))
+        b = net.constant(f"b{number}", chance.integers(-99, 99, outs).astype(np.int32))
+        x = net.op("conv2d", x, w, b, quant=(0.05, -3), **pads)
+    if more:
+        net.output(net.op("avg_pool2d", x, kernel=(24, 40)))
+    given = {} if floats else {"quant": (0.05, -3)}
+    if kind == "dequantised before":
+        x, given = net.op("dequantize", x), {}
+    x = net.op("transpose", x, perm=(0, 3, 1, 2), **given)
+    net.output(net.op("dequantize", x) if kind == "dequantised after" else x)
+    return net.build()
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("planes", [2, 5])
+@pytest.mark.parametrize("more", [False, True])
+def test_a_graph_that_writes_planes_means_the_same(
+    kind: str, planes: int, more: bool
+) -> None:
+    graph = model_of(_mask(kind, planes, more)).lower()
+    made = by_planes(graph)
+    assert made is not None and not any(n.op == "transpose" for n in made.nodes)
+    assert made.outputs == graph.outputs
+    x = {"x": _image(graph, 7)}
+    a, b = (interpret(g, x) for g in (graph, made))
+    assert all(np.array_equal(a[name], b[name]) for name in graph.outputs)
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("backend", ["llvm", "c"])
+def test_planes_are_written_row_by_row(kind: str, backend: str) -> None:
+    """Into memory of the caller's, with a few rows held; the bits are those of whole
+    tensors."""
+    graph = _mask(kind)
+    made, whole = (
+        model_of(graph).build(target="cortex-m4", plan=plan, lazy=graph.outputs)
+        for plan in ("rows", "whole")
+    )
+    assert [step.node.op for step in whole.plan.steps].count("transpose") == 1
+    assert not any(step.node.op == "transpose" for step in made.plan.steps)
+    size = 1 if kind != "float32" else 4
+    image, row = graph.tensor("x").bytes, size * 40 * (2 + 8 + 3)
+    assert made.plan.arena_bytes < image + 5 * row + 256 < whole.plan.arena_bytes
+    x = _image(graph, 5)
+    found = []
+    for one in (made, whole):
+        net = lend(one.host(backend))
+        net.run(x=x)
+        found.append(net.outputs())
+        net.close()
+    assert all(np.array_equal(found[0][n], found[1][n]) for n in graph.outputs)
+
+
+def test_pushed_floats_with_planes_at_both_ends() -> None:
+    """No row is held longer than its readers need, and no kernel that spares bytes at a
+    price is used where others spare nearly as many."""
+    chance, net = np.random.default_rng(48), GraphBuilder("both")
+    x = net.input("x", (1, 3, 32, 32), "float32")
+    x = net.op("transpose", x, perm=(0, 2, 3, 1))
+    for number, (outs, side) in enumerate(((8, 3), (16, 1), (4, 1))):
+        values = chance.normal(0, 0.3, (outs, side, side, x.shape[3]))
+        pads = {"pads": (side // 2,) * 4}
+        w = net.constant(f"w{number}", values.astype(np.float32))
+        x = net.op("conv2d", x, w, **pads)
+    x = net.op("transpose", x, perm=(0, 3, 1, 2))
+    net.output(x)
+    made = model_of(net.build()).build(
+        target="cortex-m4", push=("x",), lazy=(x.name,)
+    )
+    held = made.plan.graph.tensor(x.name).bytes
+    assert made.plan.arena_bytes < 0.6 * held
+    assert not any(step.candidate.spare for step in made.plan.steps)
+
+
+def test_what_is_no_such_output_stays() -> None:
+    assert by_planes(model_of(_mask("int8", MOST_WRITTEN + 1)).lower()) is None
+    net = GraphBuilder("read")
+    x = net.input("x", (1, 4, 4, 3), "float32")
+    y = net.op("transpose", x, perm=(0, 3, 1, 2))
+    net.output(y)
+    net.output(net.op("logistic", y))
+    assert by_planes(net.build()) is None

@@ -16,8 +16,9 @@ from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph
 from pybuild.plan import choice, make
 from pybuild.plan.buffers.sharing import Block
-from pybuild.plan.choice import Ways, by_rows, chosen_rows, fastest_of_smallest
+from pybuild.plan.choice import Ways, by_rows, chosen_rows
 from pybuild.plan.plan import Plan
+from pybuild.plan.row_input import fastest_of_smallest
 from pybuild.select.choose import estimated
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS

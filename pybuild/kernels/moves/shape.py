@@ -226,6 +226,10 @@ def strided_slice(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             y.shape, steps, node.attrs["strides"], row_major(y.shape), strict=True
         )
     ]
+    if len(axes) == 4 and x.shape[:2] == y.shape[:2]:  # each row by itself
+        operands = elementwise_operands(node, graph)
+        first = 2 if operands.bands > 1 else 0
+        return _moved("slice", axes[first:], begin, operands, y, target)
     return _moved("slice", axes, begin, whole_operands(node, graph), y, target)
 
 

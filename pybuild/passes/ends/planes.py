@@ -1,5 +1,8 @@
-"""Images with channels first, read row by row: a transpose at an input reads all of it
-at once; a concat of its planes, which are views, makes a row of pixels at a time.
+"""Images with channels first, read and written row by row.
+
+A transpose at an input or output moves all of it at once. A concat of an input's
+planes makes a row of pixels at a time, and slices of a row of pixels write a row of
+each plane of an output: planes are views of the image.
 """
 
 from __future__ import annotations
@@ -9,32 +12,43 @@ from dataclasses import replace
 from pybuild.ir.graph import Graph, Node
 from pybuild.passes.edit import Edit
 from pybuild.passes.ends.when_set import conversions
-from pybuild.passes.layout import to_last
+from pybuild.passes.layout import to_first, to_last
 
 # planes that a row of pixels is made of, at most: each is an operand of a kernel
 MOST_PLANES = 4
+# planes that a row of pixels is written to, at most: each is a step
+MOST_WRITTEN = 8
 
 
 def by_planes(graph: Graph) -> Graph | None:
-    """The graph with pixels of inputs made of planes; what quantises an image does so
-    pixel by pixel. None: no input is transposed.
+    """The graph with pixels of inputs made of planes, and outputs written plane by
+    plane; images are quantised and dequantised pixel by pixel. None: no input or output
+    is transposed.
 
-    Shapes  inputs [1,C,H,W]
+    Shapes  inputs and outputs [1,C,H,W]
     """
     if graph.is_placed or graph.storage or graph.windows:
         return None
     names = (*graph.inputs, *conversions(graph).values())
-    found = {name: turned for name in names if (turned := _turned(graph, name))}
-    if not found:
+    read = {name: turned for name in names if (turned := _turned(graph, name))}
+    written = {
+        name: turned for name in graph.outputs if (turned := _written(graph, name))
+    }
+    if not read and not written:
         return None
-    gone = {node.output: name for name, nodes in found.items() for node in nodes}
+    gone = {node.output: name for name, nodes in read.items() for node in nodes}
+    ends = {node.output: name for name, nodes in written.items() for node in nodes}
     edit = Edit(graph)
     for node in graph.nodes:
-        name = gone.get(node.output)
-        if name is None:
+        name, end = gone.get(node.output), ends.get(node.output)
+        if name is not None:
+            if node is read[name][-1]:
+                _pixels(edit, name, read[name])
+        elif end is not None:
+            if node is written[end][-1]:
+                _planes(edit, written[end])
+        else:
             edit.keep(node)
-        elif node is found[name][-1]:
-            _pixels(edit, name, found[name])
     return edit.done()
 
 
@@ -57,6 +71,30 @@ def _turned(graph: Graph, name: str) -> tuple[Node, ...]:
             return ()
         name = node.output
     return ()
+
+
+def _written(graph: Graph, name: str) -> tuple[Node, ...]:
+    """The transpose that makes an output, with what dequantises it before or after, in
+    the order in which they run; (): none."""
+    shape, users = graph.tensor(name).shape, graph.consumers()
+    makers = {node.output: node for node in graph.nodes}
+    if len(shape) != 4 or shape[0] != 1 or not 1 < shape[1] <= MOST_WRITTEN:
+        return ()
+    if graph.outputs.count(name) > 1 or name in graph.state or users[name]:
+        return ()
+    found: list[Node] = []
+    while name in makers and len(found) < 2:
+        node = makers[name]
+        if node.op not in ("transpose", "dequantize") or node.op in {n.op for n in found}:
+            break
+        found.insert(0, node)
+        name = node.inputs[0]
+        if len(users[name]) != 1 or name in graph.outputs:
+            break
+    turns = [node for node in found if node.op == "transpose"]
+    if not turns or tuple(turns[0].attrs["perm"]) != to_first(4):
+        return ()
+    return tuple(found)
 
 
 def _pixels(edit: Edit, name: str, nodes: tuple[Node, ...]) -> None:
@@ -85,3 +123,34 @@ def _pixels(edit: Edit, name: str, nodes: tuple[Node, ...]) -> None:
     if quantises:
         node = replace(quantises, inputs=(pixels,), outputs=(last.output,))
         edit.emit(node, quant=made.quant, dtype=made.dtype)
+
+
+def _planes(edit: Edit, nodes: tuple[Node, ...]) -> None:
+    """Pixels, dequantised where they were not, then each plane of them."""
+    made = edit.tensors[nodes[-1].output]
+    (turn,) = (node for node in nodes if node.op == "transpose")
+    pixels = nodes[0].inputs[0]
+    _, count, height, width = made.shape
+    quant, dtype = made.quant, made.dtype
+    for node in nodes:
+        if node is not turn:
+            floats = edit.fresh(f"{made.name}.nhwc")
+            edit.emit(
+                replace(node, inputs=(pixels,), outputs=(floats,)),
+                quant=quant,
+                dtype=dtype,
+            )
+            pixels = floats
+    planes = []
+    for number in range(count):
+        column = edit.fresh(f"{made.name}.pixels{number}")
+        ends = {"begin": (0, 0, 0, number), "end": (1, height, width, number + 1)}
+        attrs = {**ends, "strides": (1, 1, 1, 1)}
+        node = Node("slice", column, (pixels,), (column,), attrs)
+        edit.emit(node, quant=quant, dtype=dtype)
+        plane = edit.fresh(f"{made.name}.plane{number}")
+        node = Node("reshape", plane, (column,), (plane,))
+        edit.emit(node, shape=(1, 1, height, width), quant=quant, dtype=dtype)
+        planes.append(plane)
+    joined = Node("concat", turn.name, tuple(planes), (made.name,), {"axis": 1})
+    edit.emit(joined, quant=quant, dtype=dtype)

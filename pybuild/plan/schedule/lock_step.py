@@ -140,10 +140,14 @@ def _links(works: Sequence[Work], tensors: Mapping[str, _Tensor]) -> list[Link]:
                     found.setdefault(reader, []).append(link)
     waited = {link.maker for links in found.values() for link in links}
     for step, (node, candidate) in enumerate(works[:-1]):
-        if node.op == PUSH and step + 1 not in waited:
-            # a later stage reads what the caller brings: the last step waits for it
-            numbers = (0, candidate.bands, candidate.bands, 1)
-            link = Link(len(works), step + 1, *numbers)
+        if step + 1 in waited:
+            continue
+        # the last step waits also for what no step of the stage reads: for all that
+        # the caller brings, and for bands of another end, which then goes along
+        bands = candidate.bands
+        if node.op == PUSH or bands == works[-1][1].bands:
+            numbers = (0, bands) if node.op == PUSH else (1, 1)
+            link = Link(len(works), step + 1, *numbers, bands, 1)
             found.setdefault(len(works) - 1, []).append(link)
     return [
         link

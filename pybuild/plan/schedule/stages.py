@@ -146,6 +146,16 @@ class Search:
         return arranged(self, self.cuts.least(fastest * most_cost, self.most)[1])
 
 
+def without_spare(search: Search) -> Search:
+    """The search space without kernels that spare bytes at a price; the same one where
+    there are none."""
+    if not any(c.spare for _, offers in search.nodes for c in offers):
+        return search
+    usual = [(n, [c for c in offers if not c.spare]) for n, offers in search.nodes]
+    return replace(search, nodes=usual)
+
+
+
 def _is_before_all(node: Node) -> bool:
     """True if it brings an input: rows of it, or what it is converted to."""
     return node.op == PUSH or bool(node.attrs.get(WHEN_SET))
