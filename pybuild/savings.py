@@ -110,6 +110,8 @@ class _Tries:
         alike = {chosen.optimise, rest.get("optimise", chosen.optimise)}
         if len(alike) > 1 and not alike <= _ALIKE:
             rest = {}
+        if any(_is_first(self.build.graph, name) for name in rest.get("push", ())):
+            rest = {}  # its rows have another layout
         if "boundary" in changed:
             made = _as_integers(self.build)
             return made.plan, made.kernels
@@ -173,7 +175,7 @@ def changes(build: Build) -> Iterator[Change]:
         yield _lazy((*held, *results), chosen)
     large = tuple(name for name in _in_memory(plan) if _is_large(plan, name))
     if large and not plan.graph.windows:
-        yield from _of_rows(large, build.graph, chosen)
+        yield from _of_rows(large, chosen)
     if chosen.optimise in ("balanced", "speed") and chosen.ram_limit is None:
         yield ("--optimise ram",), {"optimise": "ram"}
 
@@ -226,12 +228,8 @@ def _lazy(names: tuple[str, ...], chosen: BuildOptions) -> Change:
     return _words("--lazy", names), {"lazy": (*(chosen.lazy or ()), *names)}
 
 
-def _of_rows(
-    names: tuple[str, ...], given: Graph, chosen: BuildOptions
-) -> Iterator[Change]:
-    pushed = _words("--push", names), {"push": (*chosen.push, *names)}
-    yield pushed
-    yield from _turned(names, given, chosen, pushed)
+def _of_rows(names: tuple[str, ...], chosen: BuildOptions) -> Iterator[Change]:
+    yield _words("--push", names), {"push": (*chosen.push, *names)}
 
 
 def _turned(

@@ -7,6 +7,7 @@ are alive in it together, so kernels need not know what lies beside their rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -55,13 +56,19 @@ def most_alive(blocks: Sequence[Sequence[Piece]]) -> list[int]:
 
 def _sums(blocks: Iterable[Sequence[Piece]]) -> Array:
     """Bytes that are alive at each time."""
-    pieces = [piece for block in blocks for piece in block]
-    count = max((piece.when.bit_length() for piece in pieces), default=0)
+    bytes_ = Counter[int]()
+    for block in blocks:
+        for piece in block:
+            bytes_[piece.when] += piece.end - piece.at
+    count = max((when.bit_length() for when in bytes_), default=0)
     sums = np.zeros(count + 1, np.int64)
-    for piece in pieces:
-        raw = np.frombuffer(piece.when.to_bytes(count // 8 + 1, "little"), np.uint8)
-        flags = np.unpackbits(raw, count=count + 1, bitorder="little")
-        sums += flags.astype(np.int64) * (piece.end - piece.at)
+    for when, size in bytes_.items():
+        turns, sign = when ^ when << 1, size  # it begins, or ends, at each bit
+        while turns:
+            turn = turns & -turns
+            sums[turn.bit_length() - 1] += sign
+            turns, sign = turns ^ turn, -sign
+    sums.cumsum(out=sums)
     return sums
 
 

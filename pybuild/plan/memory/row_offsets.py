@@ -17,6 +17,7 @@ _SEARCH_VISITS = 20_000
 _FAR = 1 << 60
 # layouts that are remembered: plans of one model often have the same pieces
 _KEPT = 64
+_PAIRS = 1024
 
 # offsets from another block's that are not free: between both ends of each pair
 Taken = tuple[tuple[int, int], ...]
@@ -36,6 +37,11 @@ def _best(blocks: tuple[tuple[Piece, ...], ...], align: int) -> Layout:
 
 def taken_by(b: Sequence[Piece], a: Sequence[Piece]) -> Taken:
     """The offsets at which `a` cannot begin, relative to `b`."""
+    return _taken(tuple(b), tuple(a))
+
+
+@functools.lru_cache(_PAIRS)
+def _taken(b: tuple[Piece, ...], a: tuple[Piece, ...]) -> Taken:
     pairs = ((q.at - p.end, q.end - p.at) for p in a for q in b if p.when & q.when)
     merged: list[Span] = []
     for low, high in sorted(pairs):

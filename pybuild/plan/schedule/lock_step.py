@@ -7,6 +7,7 @@ Knows rows and bytes of rows, no addresses.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
@@ -168,18 +169,21 @@ def _needs(
     return access.stride, access.window - access.pad, access.rows, made.stride
 
 
-def band_times(
-    bands: Sequence[int],
-    links: Sequence[Link],
-    askers: dict[int, set[int]] | None = None,
-) -> list[list[int]]:
-    """Return the time at which each band of each step is computed.
+def band_times(bands: Sequence[int], links: Sequence[Link]) -> Sequence[Array]:
+    """Return the time at which each band of each step is computed."""
+    return _simulated(tuple(bands), tuple(links))[0]
 
-    askers  is given the numbers of the links by which each step was asked for rows; 0:
-            it was the last of those that were not done
-    """
+
+# plans of one model have the same stages over and over
+@functools.lru_cache(256)
+def _simulated(
+    bands: tuple[int, ...], links: tuple[Link, ...]
+) -> tuple[tuple[Array, ...], Mapping[int, set[int]]]:
+    """The times of `band_times`, and by which links, numbered from 1, each step was
+    asked for rows; 0: it was the last of those that were not done."""
     done = [0] * (len(bands) + 1)
     times: list[list[int]] = [[] for _ in bands]
+    askers: dict[int, set[int]] = {step: set() for step in range(1, len(bands) + 1)}
     needs: list[list[_Need]] = [[] for _ in done]
     for number, link in enumerate(links, 1):
         reader, maker, stride, ahead, rows, made, _ = link
@@ -197,18 +201,16 @@ def band_times(
             done[step] += 1
             times[step - 1].append(now)
             now += 1
-            if askers is not None:
-                askers.setdefault(step, set()).add(link_of)
+            askers[step].add(link_of)
             if step != last:
                 asked.pop()  # all before it is as it was
-    return times
+    return tuple(np.asarray(each) for each in times), askers
 
 
 def with_askers(bands: Sequence[int], links: Sequence[Link]) -> list[Link]:
     """The links, each with the one that asks for what its reader makes; of the tables:
     a plan does not need them."""
-    askers: dict[int, set[int]] = {}
-    band_times(bands, links, askers)
+    askers = _simulated(tuple(bands), tuple(links))[1]
     found = []
     for link in links:
         known = askers.get(link.reader, set())
@@ -247,7 +249,7 @@ class _Life:
 
 
 def _life(
-    tensor: _Tensor, works: Sequence[Work], times: Sequence[Sequence[int]]
+    tensor: _Tensor, works: Sequence[Work], times: Sequence[Array]
 ) -> _Life | None:
     """None: it must be whole."""
     if not tensor.alike or len(tensor.makers) != 1:
@@ -256,11 +258,11 @@ def _life(
     if access.stride == 0:
         return None
     rows = np.arange(access.rows)
-    made = np.asarray(times[maker])[rows // access.stride]
+    made = times[maker][rows // access.stride]
     last = made.copy()
     for reader, read in tensor.readers:
         if not read.ring:
-            last = last_reads(read, np.asarray(times[reader]), last)
+            last = last_reads(read, times[reader], last)
     return _Life(made, last, access.row_bytes)
 
 
@@ -292,7 +294,7 @@ def _place(
     views: Views,
     tensors: Mapping[str, _Tensor],
     lives: dict[str, _Life],
-    times: Sequence[Sequence[int]],
+    times: Sequence[Array],
 ) -> tuple[dict[str, Ring], dict[str, int]]:
     chains = {root: [root] for root in lives}
     for root, life in lives.items():
@@ -329,7 +331,7 @@ def _follows(
     made: str,
     tensors: Mapping[str, _Tensor],
     lives: Mapping[str, _Life],
-    times: Sequence[Sequence[int]],
+    times: Sequence[Array],
 ) -> bool:
     """True if each row is read last by the band that writes the same row."""
     maker = tensors[made].makers

@@ -119,6 +119,7 @@ class Cuts:
         self._saved: dict[tuple[int, int], int] = {}
         # of stages that begin with a node: edges that are summed, and their sum
         self._between: dict[int, tuple[int, int]] = {}
+        self._best: dict[int, tuple[float, list[Cut]]] = {}
         self.work = 0
         self._ends = [len(nodes)] * len(nodes)
         for first, end in apart:
@@ -326,6 +327,11 @@ class Cuts:
 
     def best(self, limit: int) -> tuple[float, list[Cut]]:
         """The fastest stages in which at most `limit` bytes are alive."""
+        if limit not in self._best:
+            self._best[limit] = self._found(limit)
+        return self._best[limit]
+
+    def _found(self, limit: int) -> tuple[float, list[Cut]]:
         tight, roomy, fastest = self._by_end
         able, roomless = tight <= limit, roomy > limit
         roomless[:, -1:] = True  # of a node alone it is known without its scratch
