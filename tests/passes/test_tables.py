@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Quant
 from pybuild.ops.interpret import interpret
+from pybuild.passes.legalise import set_rounding
 from pybuild.passes.lookups.tables import use_tables
 from tests.passes.passes_graph import F, Small, ops
 
@@ -54,7 +56,7 @@ def test_what_is_no_function_of_one_tensor_stays() -> None:
     two = gelu(of="z").graph("q")
     floats = gelu(tail=False).graph("y")
     many = gelu()
-    many.constants["root"] = np.ones(5, F)
+    many.constants["root"] = np.arange(1, 6).astype(F)
     many.tensors["root"] = replace(many.tensors["root"], shape=(5,))
     none = gelu()
     none.constants["root"] = np.asarray([np.inf], F)
@@ -78,3 +80,50 @@ def test_what_else_is_read_on_the_way_stays() -> None:
     assert use_tables(g.graph("p", "q"), "onnx") == g.graph("p", "q")
     (made,) = use_tables(g.graph("q"), "onnx").nodes
     assert made.op == "lookup" and made.inputs[0] == "x"
+
+
+def prelu(slopes: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Graph:
+    """where(x < 0, x * slope, x) with a slope of each channel, as ONNX's PRelu is read;
+    every int8 in each channel."""
+    g = Small()
+    g.input("x", 1, 256, 1, slopes.size, quant=Quant((0.0317,), (4,)))
+    g.constant("slope", slopes.reshape(1, 1, 1, -1).astype(F))
+    g.constant("zero", np.asarray(0, F))
+    g.node("dequantize", "x", "real")
+    g.node("map", "real zero", "below", fn="less")
+    g.node("mul", "real slope", "scaled")
+    g.node("map", "below scaled real", "y", fn="where")
+    g.node("quantize", "y", "q", quant=Quant((0.0203,), (-90,)), rounding="even")
+    return g.graph("q")
+
+
+@pytest.mark.parametrize(
+    ("slopes", "wanted"),
+    [
+        ([0.25, 0.25, 0.25], ["lookup"]),
+        ([0.25, 0.1, 0.9, 0.0, -0.3], ["depthwise_conv2d", "lookup", "map"]),
+        ([1.5, 2.0, 1.01], ["depthwise_conv2d", "lookup", "map"]),
+        ([0.5, 2.0], None),  # neither line is the larger in all channels
+    ],
+)
+def test_a_prelu_is_the_larger_of_two_lines(
+    slopes: list[float], wanted: list[str] | None
+) -> None:
+    graph = prelu(np.asarray(slopes))
+    made = set_rounding(use_tables(graph, "onnx"), "onnx")
+    assert ops(made) == (wanted or ops(graph))
+    every = np.arange(-128, 128).astype(np.int8)
+    x = np.repeat(every, len(slopes)).reshape(1, 256, 1, -1)
+    a, b = (interpret(g, {"x": x})["q"] for g in (graph, made))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_slopes_from_seeds_are_equal_or_stay() -> None:
+    for seed in range(40):
+        chance = np.random.default_rng((75, seed))
+        graph = prelu(chance.uniform(-0.5, 1.0, int(chance.integers(2, 17))))
+        made = set_rounding(use_tables(graph, "onnx"), "onnx")
+        x = chance.integers(-128, 128, graph.tensor("x").shape).astype(np.int8)
+        a, b = (interpret(g, {"x": x})["q"] for g in (graph, made))
+        np.testing.assert_array_equal(a, b)
+        assert ops(made)[-1] == "map", seed

@@ -3,7 +3,8 @@
 A GELU of floats between a dequantize and a quantize is one, `mul(x, logistic(x))` of
 integers another: what each of 256 integers becomes is computed at build time, by the
 same nodes. Integers that are rounded at the build are those of the board. What has
-constants of each channel, such as BatchNormalization, becomes a layer (affine.py).
+constants of each channel becomes layers: BatchNormalization (affine.py), PReLU
+(bends.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit
 from pybuild.passes.legalise import rounded
 from pybuild.passes.lookups.affine import Line, as_layer
+from pybuild.passes.lookups.bends import as_bend
 from pybuild.records import dataclass
 
 _TWO = (*BINARY, "prelu")
@@ -58,19 +60,20 @@ def use_tables(graph: Graph, rounding: str) -> Graph:
     rounding  litert | tflm | single | onnx
     """
     search, edit = _Search(graph), Edit(graph)
-    made: dict[str, Node] = {}
+    made: dict[str, tuple[Node, ...]] = {}
     needed = set(graph.outputs)
     for node in reversed(graph.nodes):
         if needed.isdisjoint(node.outputs):
             continue
-        new = node
+        new: tuple[Node, ...] = (node,)
         if _is_whole(graph.tensor(node.output)) and not graph.known(node.output):
             new = _as_table(edit, node, search.chains(node), rounding)
         made[node.output] = new
-        needed.update(new.inputs)
-    if all(made.get(node.output, node) is node for node in graph.nodes):
+        needed.update(name for one in new for name in one.inputs)
+    if all(made.get(node.output, (node,)) == (node,) for node in graph.nodes):
         return graph
-    return remove_dead(edit.done(made.get(node.output, node) for node in graph.nodes))
+    nodes = (one for node in graph.nodes for one in made.get(node.output, (node,)))
+    return remove_dead(edit.done(nodes))
 
 
 def _is_whole(tensor: Tensor) -> bool:
@@ -157,8 +160,10 @@ class _Search:
         return max(counts, default=1) or 1
 
 
-def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -> Node:
-    """The node itself where no chain to it is worth a table, or has one."""
+def _as_table(
+    edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str
+) -> tuple[Node, ...]:
+    """The node itself where no chain to it is worth a table or a layer, or has one."""
     worthy = [c for c in chains if _is_worthy(c)]
     closed = [c for c in worthy if c.closed]
     for chain in (*reversed(closed), *(c for c in worthy if not c.closed)):
@@ -171,15 +176,19 @@ def _as_table(edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str) -
         if made is None:
             continue
         table, reals = made
-        if chain.channels == 1:
+        if chain.channels == 1 or (table == table[:, :1]).all():
             name = edit.constant(f"{node.output}.table", table[:, 0].copy())
-            return replace(node, op="lookup", inputs=(chain.root, name), attrs={})
+            inputs = (chain.root, name)
+            return (replace(node, op="lookup", inputs=inputs, attrs={}),)
         if reals is not None:
             line = Line(edit.old.tensor(chain.root), node, reals, table)
             layer = as_layer(edit, line, rounding)
             if layer is not None:
-                return layer
-    return node
+                return (layer,)
+            bend = as_bend(edit, line, rounding)
+            if bend:
+                return bend
+    return (node,)
 
 
 def _is_worthy(chain: _Chain) -> bool:
@@ -208,11 +217,18 @@ def _made(
     moved, reals = {chain.root: replace(graph.tensor(chain.root), shape=shape)}, None
     for node in chain.nodes:
         depends = not moved.keys().isdisjoint(node.inputs)
-        if depends:
-            moved[node.output] = replace(graph.tensor(node.output), shape=shape)
-        small = replace(graph, tensors={**graph.tensors, **moved})
         reads = [values.get(n, graph.constants.get(n)) if n else None
                  for n in node.inputs]  # fmt: skip
+        tensors = {**graph.tensors, **moved}
+        if depends:
+            moved[node.output] = replace(graph.tensor(node.output), shape=shape)
+            tensors[node.output] = moved[node.output]
+            for at, name in enumerate(node.inputs):  # numbers of each channel: a row
+                value = reads[at]
+                if value is not None and value.ndim > len(shape):
+                    reads[at] = value = value.reshape(-1, value.shape[-1])
+                    tensors[name] = replace(tensors[name], shape=value.shape)
+        small = replace(graph, tensors=tensors)
         node = rounded(node, small, rounding)
         whole = small.tensor(node.output).dtype is DType.INT8
         if node.op in _TWO and whole and not fits(node, small):
