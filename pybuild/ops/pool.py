@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -31,6 +32,8 @@ from pybuild.ops.fixed_point.quant import (
 )
 from pybuild.params.budget import MOST_RESIZED
 from pybuild.records import dataclass
+
+Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,36 @@ def max_pool2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 @dataclass(frozen=True)
+class Lerp:
+    """Between which values of an axis each new one lies, in float32.
+
+    Shapes  each [values of the resized axis]: places, and the weight of the upper one
+    Source  LiteRT's ComputeInterpolationValues: 1 - weight is that of the lower one
+    """
+
+    low: Ints
+    high: Ints
+    weight: Floats
+
+
+def lerps(node: Node, graph: Graph) -> tuple[Lerp, Lerp]:
+    """Return the rows and the columns of a resize_bilinear of float32."""
+    shape, found = operand(node, graph, 0).shape, []
+    middle = np.float32(0.5)
+    for old, size in zip(shape[1:3], node.attrs["sizes"], strict=True):
+        scale = np.float32(old) / np.float32(size)
+        if node.attrs["corners"] and size > 1:
+            scale = np.float32(old - 1) / np.float32(size - 1)
+        at = np.arange(size, dtype=np.float32)
+        at = (at + middle) * scale - middle if node.attrs["half"] else at * scale
+        low = np.minimum(np.maximum(np.floor(at), 0), old - 1).astype(np.int64)
+        high = np.minimum(np.ceil(at), old - 1).astype(np.int64)
+        weight = (at - low.astype(np.float32)).astype(np.float32)
+        found.append(Lerp(low, np.maximum(high, low), weight))
+    return found[0], found[1]
+
+
+@dataclass(frozen=True)
 class Between:
     """Where values of a resized axis lie, in 1024ths of one: at = scale * i + start.
 
@@ -196,8 +229,11 @@ def betweens(node: Node, graph: Graph) -> tuple[Between, Between]:
 
 def infer_resize(node: Node, graph: Graph) -> Types:
     x = operand(node, graph, 0)
-    if x.dtype not in (DType.INT8, DType.INT16) or len(x.shape) != 4:
-        what = f"is {x.dtype.value}{list(x.shape)}, not int8 or int16 of 4 axes"
+    kinds = (DType.INT8, DType.INT16, DType.FLOAT32)
+    if x.dtype not in kinds or len(x.shape) != 4:
+        what = (
+            f"is {x.dtype.value}{list(x.shape)}, not 4 axes of int8, int16 or float32"
+        )
         raise invalid(node, graph, what)
     rows, columns = node.attrs["sizes"]
     if max(rows, columns, *x.shape[1:3]) > MOST_RESIZED:
@@ -206,7 +242,11 @@ def infer_resize(node: Node, graph: Graph) -> Types:
 
 
 def resize_bilinear(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Numpy meaning: ten bits of each weight, ties away from zero."""
+    """Numpy meaning of integers: ten bits of each weight, ties away from zero; of
+    float32: the sum of upper left, lower left, upper right and lower right, each times
+    its row's weight and then its column's, as LiteRT has it."""
+    if graph.tensor(node.output).dtype is DType.FLOAT32:
+        return (_resized_floats(node, graph, value(values, 0)),)
     x = value(values, 0).astype(np.int64)
     for axis, one in enumerate(betweens(node, graph), 1):
         low, high, weight = one.places()
@@ -214,3 +254,18 @@ def resize_bilinear(node: Node, graph: Graph, values: Values) -> tuple[Array, ..
         x = x.take(low, axis) * (1024 - weight) + x.take(high, axis) * weight
     y = x + (1 << 19) - (x < 0) >> 20
     return (y.astype(graph.tensor(node.output).dtype.numpy),)
+
+
+def _resized_floats(node: Node, graph: Graph, x: Array) -> Array:
+    rows, columns = lerps(node, graph)
+    down, right = rows.weight.reshape(-1, 1, 1), columns.weight.reshape(-1, 1)
+    one, reals = np.float32(1), np.asarray(x, np.float32)
+    parts = (
+        reals.take(row, 1).take(column, 2) * wy * wx
+        for column, wx in ((columns.low, one - right), (columns.high, right))
+        for row, wy in ((rows.low, one - down), (rows.high, down))
+    )
+    first, *others = parts
+    for part in others:
+        first = first + part
+    return np.asarray(first, np.float32)

@@ -101,8 +101,8 @@ class Planners:
         return (*self.usual, *self.converting())
 
     def _saves(self, plan: Plan, asked: BuildOptions) -> bool:
-        """True if inputs that may be converted when they are set are in memory when most
-        bytes are."""
+        """True if inputs that may be converted when they are set are in memory at the
+        peak."""
         views, there = find_views(plan.graph), {block.name for block in plan.peak}
         none = {*plan.lazy, *plan.pushed, *plan.graph.state}
         held = (n for n in plan.graph.inputs if n not in none)

@@ -17,7 +17,7 @@ from pybuild.passes.qdq import MOVEMENT, WEIGHTED
 from pybuild.quantisation.regions import NORM, Region
 
 # what moves values here; indices of gather are what they are
-MOVES = (*MOVEMENT, "gather")
+MOVES = (*MOVEMENT, "gather", "resize_bilinear")
 
 
 def wide_nodes(graph: Graph, regions: Mapping[str, Region]) -> frozenset[str]:

@@ -212,9 +212,7 @@ def test_pushed_floats_with_planes_at_both_ends() -> None:
         x = net.op("conv2d", x, w, **pads)
     x = net.op("transpose", x, perm=(0, 3, 1, 2))
     net.output(x)
-    made = model_of(net.build()).build(
-        target="cortex-m4", push=("x",), lazy=(x.name,)
-    )
+    made = model_of(net.build()).build(target="cortex-m4", push=("x",), lazy=(x.name,))
     held = made.plan.graph.tensor(x.name).bytes
     assert made.plan.arena_bytes < 0.6 * held
     assert not any(step.candidate.spare for step in made.plan.steps)

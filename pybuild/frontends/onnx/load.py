@@ -34,6 +34,7 @@ from pybuild.frontends.onnx.operators import (
     ragged,
     recurrent,
     resize,
+    sampling,
     sequences,
     shape,
     signal,
@@ -140,8 +141,8 @@ _STANDARD: dict[str, Handler] = {
     **_LAYERS, **activations.ACTIVATIONS, **elements.ELEMENTS, **joins.JOINS,
     **index.INDEX, **moves.MOVES,
     **products.PRODUCTS, **windows.WINDOWS, **general.INTEGER, **resize.RESIZE,
-    **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL, **bounded.BOUNDED,
-    **detect.DETECT,
+    **sampling.SAMPLING, **recurrent.RECURRENT, **sequences.SEQUENCES,
+    **signal.SIGNAL, **bounded.BOUNDED, **detect.DETECT,
     **control.handlers(_imported),
 }  # fmt: skip
 OPERATORS: dict[tuple[str, str], Handler] = {

@@ -1,14 +1,17 @@
-"""resize_bilinear of int8 and int16: four pixels and four weights for each one that is
-made, on vectors four channels at a time.
+"""resize_bilinear: four pixels and four weights for each one that is made; int8 on
+vectors four channels at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
+    FLOAT32,
     INT8,
     INT32,
     INT64,
@@ -25,7 +28,7 @@ from pybuild.ir.loop import (
     pointer_type,
 )
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.base.vectors import (
     ALL4,
@@ -35,7 +38,7 @@ from pybuild.kernels.base.vectors import (
     TIMES4,
     words_at,
 )
-from pybuild.ops.pool import Between, betweens
+from pybuild.ops.pool import Between, betweens, lerps
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
@@ -48,6 +51,8 @@ _Channels = Callable[[Builder, Expr, list[Var], list[Var]], None]
 def resize_bilinear(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for resize_bilinear."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    if x.dtype is FLOAT32:
+        return [_of_floats(node, graph)]
     ways: list[tuple[str, str, _Channels, int]] = [
         ("", "channel by channel", _one_by_one, 16 if x.dtype is INT8 else 30)
     ]
@@ -64,6 +69,58 @@ def resize_bilinear(node: Node, graph: Graph, target: Target) -> list[Candidate]
         operands = whole_operands(node, graph)
         found.append(offer(k, operands, cost=y.size * each))
     return found
+
+
+def _of_floats(node: Node, graph: Graph) -> Candidate:
+    """Places in elements of x, and weights, come from tables."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    (images, height, width, channels), operands = x.shape, whole_operands(node, graph)
+    tables = []
+    steps = {"rows": width * channels, "columns": channels}
+    for (name, step), lerp in zip(steps.items(), lerps(node, graph), strict=True):
+        both = np.stack([lerp.low, lerp.high], 1).astype(np.int32) * step
+        order = "elements to the one below and the one above, for each in turn"
+        tables.append(Packed(name, both.reshape(-1), order=order))
+        order = f"of the upper of the two {name}, for each in turn"
+        tables.append(Packed(f"of_{name}", lerp.weight, order=order))
+    what = "bilinear between pixels, float32"
+    order = "pixel by pixel, upper left, lower left, upper right, lower right"
+    k = Builder("resize_bilinear_f32", told(what, order))
+    to: Expr = k.row("y", 0, FLOAT32, writable=True)
+    source: Expr = k.row("x", 1, FLOAT32)
+    rows, of_rows, columns, of_columns = (
+        k.row(table.role, operands.after + at, INT32 if at % 2 == 0 else FLOAT32)
+        for at, table in enumerate(tables)
+    )
+    counts = {"high": y.shape[1], "wide": y.shape[2], "channels": channels}
+    high, wide, deep = (k.arg(name, count) for name, count in counts.items())
+    one = const(1, FLOAT32)
+    to, source = k.let("to", to), k.let("from", source)
+    with k.loop("image", k.arg("images", images)):
+        with k.loop("oy", high) as oy:
+            down = k.let("down", load(of_rows, oy))
+            up = k.let("up", one - down)
+            upper, lower = (
+                k.let(f"line{i}", offset(source, load(rows, oy * 2 + i)))
+                for i in (0, 1)
+            )
+            with k.loop("ox", wide) as ox:
+                right = k.let("right", load(of_columns, ox))
+                left = k.let("left", one - right)
+                pixels: list[tuple[Var, Var, Var]] = []
+                for j, wx in enumerate((left, right)):
+                    place = k.let(f"column{j}", load(columns, ox * 2 + j))
+                    for i, (line, wy) in enumerate(((upper, up), (lower, down))):
+                        pixel = k.let(f"pixel{i}{j}", offset(line, place))
+                        pixels.append((pixel, wy, wx))
+                with k.loop("c", deep) as c:
+                    total, *others = (load(p, c) * wy * wx for p, wy, wx in pixels)
+                    for part in others:
+                        total = total + part
+                    k.store(to, c, total)
+                k.assign(to, offset(to, deep))
+        k.assign(source, offset(source, k.arg("pixels", height * width) * deep))
+    return offer(k, operands, tables=tables, cost=20 * y.size + 40 * y.size // channels)
 
 
 @dataclass(frozen=True)

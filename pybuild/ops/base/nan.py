@@ -24,7 +24,7 @@ RULES: dict[str, str] = {
     "prelu": PROPAGATES,
     "avg_pool2d": PROPAGATES,
     "max_pool2d": PROPAGATES,
-    "resize_bilinear": WHOLE,
+    "resize_bilinear": PROPAGATES,
     "mean": PROPAGATES,
     "softmax": PROPAGATES,
     "logistic": PROPAGATES,

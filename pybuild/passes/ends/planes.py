@@ -85,7 +85,9 @@ def _written(graph: Graph, name: str) -> tuple[Node, ...]:
     found: list[Node] = []
     while name in makers and len(found) < 2:
         node = makers[name]
-        if node.op not in ("transpose", "dequantize") or node.op in {n.op for n in found}:
+        if node.op not in ("transpose", "dequantize") or node.op in {
+            n.op for n in found
+        }:
             break
         found.insert(0, node)
         name = node.inputs[0]

@@ -46,9 +46,8 @@ def as_bend(edit: Edit, line: Line, rounding: str) -> tuple[Node, ...]:
             return ()
         nodes.append(made)
         sides.append(whole)
-    if not (np.maximum if larger else np.minimum)(*sides).tobytes() == (
-        line.whole.tobytes()
-    ):
+    both_sides = np.maximum(*sides) if larger else np.minimum(*sides)
+    if (both_sides != line.whole).any():
         return ()
     both = tuple(node.output for node in nodes)
     fn = {"fn": "maximum" if larger else "minimum"}

@@ -187,10 +187,10 @@ def _clock(works: Sequence[Work], stage: Stage, now: int) -> Clock:
     if stage.links:
         each = band_times(bands, stage.links)
     elif len(works) == 1 and works[0][1].images == 1 and 1 < bands[0] <= _MOST_BANDS:
-        each = [[*range(bands[0])]]
+        each = [np.arange(bands[0])]
     else:
         return Clock(now, now + 1, works, None)
-    times = [np.asarray(one) + now for one in each]
+    times = [one + now for one in each]
     return Clock(now, now + sum(bands), works, times)
 
 

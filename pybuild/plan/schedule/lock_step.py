@@ -147,8 +147,8 @@ def _links(works: Sequence[Work], tensors: Mapping[str, _Tensor]) -> list[Link]:
         # the caller brings, and for bands of another end, which then goes along
         bands = candidate.bands
         if node.op == PUSH or bands == works[-1][1].bands:
-            numbers = (0, bands) if node.op == PUSH else (1, 1)
-            link = Link(len(works), step + 1, *numbers, bands, 1)
+            stride, ahead = (0, bands) if node.op == PUSH else (1, 1)
+            link = Link(len(works), step + 1, stride, ahead, bands, 1)
             found.setdefault(len(works) - 1, []).append(link)
     return [
         link

@@ -155,7 +155,6 @@ def without_spare(search: Search) -> Search:
     return replace(search, nodes=usual)
 
 
-
 def _is_before_all(node: Node) -> bool:
     """True if it brings an input: rows of it, or what it is converted to."""
     return node.op == PUSH or bool(node.attrs.get(WHEN_SET))

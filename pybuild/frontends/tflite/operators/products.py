@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators import asymmetric, layers, logs
@@ -19,7 +19,7 @@ from pybuild.frontends.tflite.operators.fixed import (
     requantized_wide,
     whole_scale,
 )
-from pybuild.ir.graph import Quant, Tensor
+from pybuild.ir.graph import Attr, Quant, Tensor
 from pybuild.ops.contract import product_fits, ratio_of
 from pybuild.params.budget import MOST_RESIZED
 
@@ -180,9 +180,9 @@ def resize_nearest(call: Call) -> None:
 
 def resize_bilinear(call: Call) -> None:
     flow, x, sizes, corners, half = _sizes(call)
-    if x.dtype is DType.FLOAT32 or call.builder.has_twin(call.index(0)):
-        flow.give(_real_bilinear(flow, x, sizes, corners, half))
-    elif x.dtype in (DType.INT8, DType.INT16):
+    if call.builder.has_twin(call.index(0)):
+        flow.give(_bytes_bilinear(flow, x, sizes, corners, half))
+    elif x.dtype in (DType.INT8, DType.INT16, DType.FLOAT32):
         attrs = {"sizes": sizes, "corners": corners, "half": half}
         call.emit("resize_bilinear", (x.name,), attrs)
     else:
@@ -190,44 +190,15 @@ def resize_bilinear(call: Call) -> None:
         raise unsupported(call, x, kinds)
 
 
-def _real_bilinear(
+def _bytes_bilinear(
     flow: Flow, x: Tensor, sizes: tuple[int, int], corners: bool, half: bool
 ) -> Tensor:
-    """The four neighbours in float32, in LiteRT's order; of uint8 the nearest."""
-    whole = x.dtype is not DType.FLOAT32
-    real = flow.plain(x)
-    if whole:
-        real = flow.plus(flow.cast(flow.cast(real, DType.INT32), DType.FLOAT32), 128)
-    rows, columns = (
-        _neighbours(x.shape[axis], size, corners, half)
-        for axis, size in enumerate(sizes, 1)
-    )
-    total: Tensor | None = None
-    for column in (0, 1):
-        for row in (0, 1):
-            part = flow.taken(flow.taken(real, rows[row], 1), columns[column], 2)
-            part = flow.mul(part, flow.const(rows[2 + row].reshape(-1, 1, 1)))
-            part = flow.mul(part, flow.const(columns[2 + column].reshape(-1, 1)))
-            total = part if total is None else flow.add(total, part)
-    assert total is not None
-    if not whole:
-        return total
-    made = flow.cast(flow.plus(total, 0.5), DType.INT32)
+    """Four neighbours of uint8 in float32, then the nearest integer."""
+    real = flow.cast(flow.cast(flow.plain(x), DType.INT32), DType.FLOAT32)
+    attrs: dict[str, Attr] = {"sizes": sizes, "corners": corners, "half": half}
+    between = flow.node("resize_bilinear", [flow.plus(real, 128)], attrs)
+    made = flow.cast(flow.plus(between, 0.5), DType.INT32)
     return flow.cast(flow.plus(made, -128), DType.INT8)
-
-
-def _neighbours(old: int, size: int, corners: bool, half: bool) -> tuple[Array, ...]:
-    """Places below and above, and their weights."""
-    scale = np.float32(old) / np.float32(size)
-    if corners and size > 1:
-        scale = np.float32(old - 1) / np.float32(size - 1)
-    at = np.arange(size, dtype=np.float32)
-    middle = np.float32(0.5)
-    at = (at + middle) * scale - middle if half else at * scale
-    low = np.maximum(np.floor(at), 0).astype(np.int64)
-    high = np.minimum(np.ceil(at), old - 1).astype(np.int64)
-    weight = (at - low.astype(np.float32)).astype(np.float32)
-    return low, high, np.float32(1) - weight, weight
 
 
 # ---- norms of rows ------------------------------------------------------------
