@@ -114,7 +114,11 @@ def _scales(
     if not old and flow.has(3):
         return _sized(flow, shape, axes)
     scales = [float(v) for v in flow.value(at, "scales").reshape(-1)]
-    sizes = [math.floor(shape[a] * s) for a, s in zip(axes, scales, strict=True)]
+    # in float32, as ONNX Runtime has it: 6 rows by 2.3333333 are 14
+    sizes = [
+        math.floor(np.float32(shape[a]) * np.float32(s))
+        for a, s in zip(axes, scales, strict=True)
+    ]
     return axes, sizes, scales
 
 
