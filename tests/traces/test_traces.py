@@ -140,6 +140,7 @@ def test_each_band_is_marked(traced: Path) -> None:
     assert marks[-1, 0] - marks[0, 0] > 1000
 
 
+# @req crt_trace_hook:Time
 def test_what_a_mark_costs(traced: Path) -> None:
     """Beside a hook that does nothing: 5 to 15 instructions, as crt/trace.h says."""
     found = re.search(r"calls (\d+) (\d+)", (traced / "said").read_text())

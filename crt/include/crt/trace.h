@@ -29,12 +29,19 @@ struct crt_trace {
     struct crt_trace_mark *end;
 };
 
-CRT_C_BODIES
-
 /* The hook: crt_graph_set_hook(&m.graph, crt_trace_hook, &trace). Marks that
  * have no place any more are left out.
  *
  * Time    14 instructions of a Cortex-M4 */
+static inline int crt_trace_hook(void *context, uint32_t step,
+                                 uint32_t first_row, uint32_t count,
+                                 const void *rows);
+
+/* Marks that a run begins: right before it. */
+static inline void crt_trace_run(struct crt_trace *trace);
+
+CRT_C_BODIES
+
 static inline int crt_trace_hook(void *context, uint32_t step,
                                  uint32_t first_row, uint32_t count,
                                  const void *rows)
@@ -53,7 +60,6 @@ static inline int crt_trace_hook(void *context, uint32_t step,
     return CRT_OK;
 }
 
-/* Marks that a run begins: right before it. */
 static inline void crt_trace_run(struct crt_trace *trace)
 {
     (void)crt_trace_hook(trace, CRT_TRACE_RUN, 0, 0, NULL);
