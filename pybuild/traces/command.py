@@ -29,13 +29,12 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def trace(args: argparse.Namespace) -> Outcome:
     """Shows each layer's time, and writes what is asked for."""
-    from pybuild.files.parse import parse_json
-    from pybuild.files.read import REPORT, SAMPLES, read_bytes
-    from pybuild.package.folder import REPORT as REPORT_FILE
+    from pybuild.files.read import SAMPLES, read_bytes
     from pybuild.package.folder import write_file
+    from pybuild.rebuild import facts_of
     from pybuild.traces.trace import read_trace
 
-    report = parse_json(read_bytes(Path(args.tree) / REPORT_FILE, REPORT))
+    report = facts_of(Path(args.tree))
     stream = read_bytes(args.marks, SAMPLES)
     found = read_trace(stream, report, args.hertz, Path(args.marks).name)
     events = found.chrome()

@@ -83,10 +83,7 @@ def read_trace(
     where   how messages call the stream
     Errors  BuildError for bytes that are no marks of this build
     """
-    if "stages" not in report:
-        what = "is of several models"
-        raise BuildError("report.json", what, "that of one model, built by itself")
-    layers = [name for stage in report["stages"] for name in stage["layers"]]
+    layers = _layers(report)
     if not stream or len(stream) % _MARK.itemsize:
         what = f"has {len(stream)} bytes; a mark has {_MARK.itemsize}"
         raise BuildError(where, what, "all from the first mark to trace.next")
@@ -98,6 +95,20 @@ def read_trace(
     if hertz < 1:
         raise BuildError("hertz", f"{hertz} is not the frequency of a counter")
     return Trace(layers, hertz, stream)
+
+
+def _layers(report: Mapping[str, Any]) -> list[str]:
+    """The names of the steps, in their order."""
+    hint = "that of one model, which crt build has written"
+    if isinstance(report, Mapping) and "models" in report:
+        raise BuildError("report.json", "is of several models", hint)
+    try:
+        found = [name for stage in report["stages"] for name in stage["layers"]]
+    except (KeyError, TypeError, IndexError):
+        found = [None]
+    if not all(isinstance(name, str) for name in found):
+        raise BuildError("report.json", "does not name the steps of a model", hint)
+    return found
 
 
 def _quoted(name: str) -> str:

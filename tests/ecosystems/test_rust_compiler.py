@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -163,3 +164,15 @@ def test_the_page(tmp_path: Path) -> None:
     net.run(image=image)
     assert first == second == str(net.get_output("scores").reshape(-1).tolist())
     assert (tmp_path / "crates/both/Cargo.toml").is_file()
+
+
+def test_the_project_file_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(INT8, tmp_path / "net.tflite")
+    text = 'package = "rust"\n[models.net]\nfile = "net.tflite"\nout = "crates"\n'
+    (tmp_path / "crt.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(["build"]) == 0
+    for name in ("net", "crt"):
+        assert (tmp_path / "crates" / name / "Cargo.toml").is_file()

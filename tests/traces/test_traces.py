@@ -201,6 +201,7 @@ def test_a_counter_that_wraps() -> None:
 
 REFUSED = {
     "is of several models": (b"", {"models": []}, 1),
+    "does not name the steps": (b"", {"stages": 5}, 1),
     "has 7 bytes; a mark has 8": (b"1234567", {"stages": []}, 1),
     "has 0 bytes": (b"", {"stages": []}, 1),
     "marks step 3; this build has 1": (
