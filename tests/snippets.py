@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # languages, and how each is run; a block without one is a picture or a result
-RUN = ("sh", "console", "python", "c", "toml", "cmake", "ini")
+RUN = ("sh", "console", "python", "c", "rust", "toml", "cmake", "ini")
 # of these only files: what reads them is not a command
-FILES = ("cmake", "ini")
+FILES = ("cmake", "ini", "rust")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # comments right before a block: why it is left to a reader; the test that runs it and
 # has what it needs; code that runs first, which readers know from the text

@@ -14,6 +14,7 @@ from pybuild.files.say import say
 from pybuild.options.option import of_words
 from pybuild.options.table import TOOLCHAINS, VERBS
 from pybuild.project.read import FILE
+from pybuild.traces.command import add_parser as trace_parser
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 _CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
@@ -134,6 +135,8 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
     _init(verbs.add_parser("init", help=text, description=text))
     text = "build a tree again from its report.json, and say whether bytes differ"
     rebuild.add_parser(verbs.add_parser("rebuild", help=text, description=text))
+    text = "show how long layers took on a device, and write files for viewers"
+    trace_parser(verbs.add_parser("trace", help=text, description=text))
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))
     text = "list the boards, or write the files of one for a firmware project"

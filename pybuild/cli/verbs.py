@@ -28,6 +28,7 @@ from pybuild.files.say import say
 from pybuild.package.folder import write_file
 from pybuild.package.grid import Grid
 from pybuild.package.page import report_page
+from pybuild.traces.command import trace
 
 if TYPE_CHECKING:
     from pybuild.library import Library
@@ -172,6 +173,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "sweep": sweep,
     "init": init,
     "rebuild": rebuild,
+    "trace": trace,
     "params": params,
     "boards": boards.boards,
 }

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from pybuild.emit.c.image import ImageTables
 from pybuild.emit.content import Content
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError, fitting
 from pybuild.options.option import read_options
 from pybuild.options.packages import ECOSYSTEMS, PackageOptions
+from pybuild.options.table import BuildOptions
 
 if TYPE_CHECKING:
     from pybuild.ecosystems.packages import Made
@@ -34,6 +36,12 @@ class Packaged:
         def report(self) -> Reported: ...
 
         def generated(self) -> Mapping[str, Content]: ...
+
+        @property
+        def tables(self) -> Tables | ImageTables: ...
+
+        @property
+        def options(self) -> BuildOptions: ...
 
         def program(self) -> tuple[Mapping[str, str], Sequence[Tables]]:
             """The values for the templates of an example, and its models."""
@@ -59,7 +67,9 @@ class Packaged:
         whole = {"name": self.name, **values}
         facts, is_image = self.report.to_json(), models[0].name != self.name
         own = self.generated(), whole, models, facts, is_image
-        return Made(self.name, *own, self.mlf)
+        image = self.tables if isinstance(self.tables, ImageTables) else None
+        target = self.options.target
+        return Made(self.name, *own, self.mlf, target=target, image=image)
 
     def write_packages(
         self, out: str | Path, force: bool = False, **asked: Any

@@ -24,18 +24,20 @@ from pybuild.ecosystems.examples import (
     program,
     sketch,
 )
+from pybuild.ecosystems.rust import crate_files, refuse, runtime_crate
 from pybuild.ecosystems.words import (
     ZEPHYR_SAMPLE,
     Words,
     arduino_listener,
     zephyr_listener,
 )
+from pybuild.emit.c.image import ImageTables
 from pybuild.emit.content import Content, whole
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
 from pybuild.install import crt_headers, crt_sources, licence_text
 from pybuild.options.option import keywords, plain
-from pybuild.options.packages import ECOSYSTEMS, ESPHOME, PackageOptions
+from pybuild.options.packages import ECOSYSTEMS, ESPHOME, RUST, PackageOptions
 from pybuild.package.folder import REPORT
 from pybuild.package.tree import filled
 from pybuild.records import dataclass
@@ -74,6 +76,8 @@ class Made:
     facts      of its report.json
     mlf        TVM's archive of it; Errors  BuildError for several models
     words      wake words, if that is what it hears
+    target     that it is built for
+    image      of several models
     """
 
     name: str
@@ -84,6 +88,8 @@ class Made:
     is_image: bool
     mlf: Callable[[], bytes]
     words: Words | None = None
+    target: object = None
+    image: ImageTables | None = None
 
 
 def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]]:
@@ -96,6 +102,9 @@ def packages(made: Made, asked: PackageOptions) -> dict[str, tuple[About, Files]
     if objects:
         what = f"{objects[0]} is for one core; packages are sources"
         raise BuildError("--emit", what, "leave out --emit obj")
+    if RUST in asked.package:
+        has_api = any(path.startswith("tvm/") for path in made.generated)
+        refuse(made.name, made.models, made.image, has_api)
     runtime = about_runtime(__version__)
     found = {about.name: (about, model_files(made, about, runtime, asked))}
     if asked.package != (ESPHOME,):  # a component has its own runtime
@@ -123,6 +132,9 @@ def model_files(
         if name not in asked.package:
             continue
         files |= _OF_MODEL[name](made, about, runtime, values)
+    if RUST in asked.package:
+        target, image = made.target, made.image
+        files |= crate_files(about, runtime, made.models, image, target, c)
     files["LICENSE"] = _licence(about)
     files["README.md"] = _readme(made, about, bool(src))
     facts = {**made.facts, "package": plain(keywords(asked))}
@@ -304,6 +316,7 @@ def runtime_files(about: About) -> Files:
         "meson.build": _filled("crt", "meson.build", values),
         "meson_options.txt": _filled("crt", "meson_options.txt", values),
         "crt.mk": _filled("crt", "crt.mk", values),
+        **runtime_crate(about, c),
         "LICENSE": licence_text(),
         "README.md": f"# crt {about.version}\n\n{about.description}. Packages of "
         "networks lie beside this folder, and share it.\n",

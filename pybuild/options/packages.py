@@ -17,6 +17,9 @@ MLF = "mlf"
 # wake words as an external component of ESPHome
 ESPHOME = "esphome"
 
+# a crate: not of every build, so that "all" is without it
+RUST = "rust"
+
 _PACKAGE = "packages"
 
 
@@ -25,9 +28,10 @@ class PackageOptions:
     """Options of a tree that is written as packages: ecosystems.packages."""
 
     package: tuple[str, ...] = option(
-        (), kinds.listed(*ECOSYSTEMS, whole="all", more=(MLF, ESPHOME)), _PACKAGE,
+        (), kinds.listed(*ECOSYSTEMS, whole="all", more=(MLF, ESPHOME, RUST)), _PACKAGE,
         "write DIR/NAME and the runtime DIR/crt as packages for these, or all; mlf: "
-        "DIR/NAME.tar, TVM's model library format; esphome: wake words as a component",
+        "DIR/NAME.tar, TVM's model library format; esphome: wake words as a component; "
+        "rust: a crate without std",
     )  # fmt: skip
     archive: bool = option(
         False, kinds.FLAG, _PACKAGE,

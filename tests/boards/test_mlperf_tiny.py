@@ -30,6 +30,7 @@ from pybuild.targets.board import load_board
 from pybuild.targets.toolchain import choose_toolchain
 from tests.boards.devices import DIGITS, FLOATS
 from tests.conftest import model_path
+from tests.graphs.networks import larger_resnet
 from tests.toolchains import ROOT, STRICT, require, run
 
 HERE = ROOT / "examples" / "mlperf_tiny"
@@ -46,9 +47,10 @@ def _runner() -> ModuleType:
 runner = _runner()
 
 
-def _built(model: Path, folder: Path, *defines: str) -> Path:
+def _built(model: Path | pybuild.Model, folder: Path, *defines: str) -> Path:
     """The firmware as a program of this machine."""
-    for name, text in pybuild.load(model).build(name="net").sources().items():
+    loaded = pybuild.load(model) if isinstance(model, Path) else model
+    for name, text in loaded.build(name="net").sources().items():
         (folder / name).write_text(str(text))
     program = folder / "mlperf"
     sources = [
@@ -92,6 +94,24 @@ def test_accuracy_and_performance_behind_a_pty(tmp_path: Path) -> None:
         assert dut.command("db print")[0].startswith(f"m-buffer-{samples[0][0]:02x}-")
         seconds, found = dut.infer(3, 2)
         assert seconds >= 0 and len(found) == 10
+
+
+def test_the_larger_net_of_images(tmp_path: Path) -> None:
+    """IC02, the net of images of v1.4: a ResNet of six blocks, told by its name."""
+    net = larger_resnet()
+    weights = sum(v.size for name, v in net.constants.items() if name[-2:] == "/w")
+    assert 700_000 < weights < 800_000
+    model = net.model()
+    samples = runner.made_data(model, 2, "pixels")
+    labels = runner.expected(model, samples, "pixels")
+    defines = ("-DNET_SAMPLE=SAMPLE_PIXELS", '-DNET_VERSION="ic02"')
+    with behind_a_pty(_built(model, tmp_path, *defines)) as line:
+        dut = runner.Dut(line, 60)
+        dut.lines()
+        assert dut.about()[2] == "ic02"
+        assert runner.accuracy(dut, samples, labels) == 1.0
+        wrong = [(label + 1) % 10 for label in labels]
+        assert runner.accuracy(dut, samples[:1], wrong[:1]) == 0.0
 
 
 def test_results_are_the_real_numbers(tmp_path: Path) -> None:
@@ -170,8 +190,9 @@ def test_in_qemu() -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("net", ["ic_int8", "vww_int8", "ic_f32", "vww_f32"])
+@pytest.mark.parametrize("net", ["ic_int8", "ic02", "vww_int8", "ic_f32", "vww_f32"])
 def test_pixels_in_qemu(net: str) -> None:
     """MLPerf Tiny's nets of images; ten and more inferences each."""
-    model = pybuild.load(model_path(f"{net}.tflite"))
+    made = larger_resnet().model() if net == "ic02" else None
+    model = made or pybuild.load(model_path(f"{net}.tflite"))
     _in_qemu(model, "pixels", "-DNET_SAMPLE=SAMPLE_PIXELS")

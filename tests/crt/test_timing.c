@@ -1,7 +1,8 @@
-/* Every call of crt/timing.h, right and wrong, on the model of model.h and a
- * counter that the test moves. Prints each failed line; exit code 1 if there
- * was one. */
+/* Every call of crt/timing.h and crt/trace.h, right and wrong, on the model of
+ * model.h and a counter that the test moves. Prints each failed line; exit code
+ * 1 if there was one. */
 #include "crt/timing.h"
+#include "crt/trace.h"
 #include "expect.h"
 #include "model.h"
 
@@ -273,6 +274,27 @@ static void test_summary(void)
     EXPECT(s.std == (uint64_t)1 << 31 && s.median == s.mean);
 }
 
+#ifndef CRT_NO_HOOK
+static void test_trace(void)
+{
+    uint32_t now = 7;
+    struct crt_trace_mark marks[2];
+    struct crt_trace trace;
+
+    trace.clock = &now;
+    trace.next = marks;
+    trace.end = marks + 2;
+    crt_trace_run(&trace); /* @req crt_trace_run */
+    now = 9;
+    EXPECT(crt_trace_hook(&trace, 3, 5, 1, NULL) == CRT_OK);
+    EXPECT(crt_trace_hook(&trace, 4, 6, 1, NULL) == CRT_OK); /* no place */
+    EXPECT(trace.next == trace.end);
+    EXPECT(marks[0].time == 7 && marks[0].step == CRT_TRACE_RUN);
+    EXPECT(marks[0].row == 0 && marks[1].time == 9);
+    EXPECT(marks[1].step == 3 && marks[1].row == 5);
+}
+#endif
+
 int main(void)
 {
     test_wrong_calls();
@@ -283,6 +305,7 @@ int main(void)
     test_most_runs();
     test_prepare();
     test_stages();
+    test_trace();
 #endif
     test_summary();
     return failures != 0;

@@ -12,7 +12,9 @@ from pybuild.dtype import Array
 from pybuild.model import Model
 from pybuild.wake import build_wake_words
 from tests.conftest import ROOT, made_once, models_folder
+from tests.ecosystems.crates import make_crates
 from tests.graphs.networks import keyword_spotting
+from tests.toolchains import completed, require
 from tests.wake.nets import NETS, write_nets
 from tests.wake.reference import heard, probabilities, rows_of
 from tests.wake.sounds import sound
@@ -76,3 +78,21 @@ def phrases(listeners: Path) -> list[str]:
     found = [NETS[name][1] for _, name in heard(nets, scores, 3)]
     assert set(found) == {'Hello, "you"', "Stopp\u00e9"}
     return found
+
+
+@pytest.fixture(scope="session")
+def crates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Crates of all builds(), and the crate of a program of them."""
+    return made_once(tmp_path_factory, "crates", make_crates)
+
+
+@pytest.fixture(scope="session")
+def target(crates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What cargo has made of them."""
+    require("cargo")
+
+    def make(out: Path) -> None:
+        env = {"CARGO_TARGET_DIR": str(out)}
+        completed(["cargo", "build", "-q", "--offline", "-p", "user"], crates, env)
+
+    return made_once(tmp_path_factory, "rust-target", make) / "debug"

@@ -141,3 +141,28 @@ def classifier(name: str = "tiny", kind: str = "int8", seed: int = 0) -> Network
     net.dense("logits", 5)
     net.add("softmax", "scores", (1, 5), axis=1, beta=1.0)
     return net
+
+
+def larger_resnet(width: int = 33, seed: int = 0) -> Network:
+    """Six residual blocks in three stacks, as MLPerf Tiny's image classification of
+    v1.4 (IC02) has them: some 750,000 weights. Widths and weights are ours."""
+    net = Network("ic02", (1, 32, 32, 3), "int8", seed)
+    side, channels = 32, width
+    net.conv("stem", channels)
+    for stack in range(3):
+        for block in range(2):
+            stride = 2 if stack and not block else 1
+            channels, side = width << stack, side // stride
+            name, source = f"block_{stack}_{block}", net.last
+            net.conv(f"{name}_a", channels, stride)
+            made = net.conv(f"{name}_b", channels)
+            net.last = source
+            if stride == 2:
+                none = (0, 0, 0, 0)
+                net.conv(f"{name}_skip", channels, stride, (1, 1), none)
+            net.add("add", name, (1, side, side, channels), made)
+    net.add("avg_pool2d", "pool", (1, 1, 1, channels), kernel=(8, 8), strides=(8, 8))
+    net.add("reshape", "flat", (1, channels))
+    net.dense("logits", 10)
+    net.add("softmax", "scores", (1, 10), axis=1, beta=1.0)
+    return net

@@ -21,6 +21,7 @@ READS = {
     "evidence/tool.py": OURS,
     "package/tree.py": OURS, "ecosystems/packages.py": OURS, "rpc/remote.py": OURS,
     "ecosystems/tvm.py": OURS, "ecosystems/esphome.py": OURS,
+    "ecosystems/rust.py": OURS,
     "boards/simulators/count.py": OURS, "boards/firmware/export.py": OURS,
     "sweeps/job.py": OURS, "evidence/write.py": OURS,
     "boards/firmware/build.py": MADE, "boards/firmware/elf.py": MADE,

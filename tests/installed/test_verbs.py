@@ -58,6 +58,7 @@ LINES: dict[str, dict[str, str]] = {
     "debug": {"MODEL": "", "MODEL --backend c": NO_COMPILER},
     "init": {"MODEL": ""},
     "rebuild": {"built --from MODEL": ""},
+    "trace": {"marks.bin --tree built --hertz 1000000 -o traced": ""},
     "params": {
         "pack weights.npz -o weights.crtp": "",
         "list weights.npz": "",
@@ -125,7 +126,8 @@ def test_verb(line: str, lacking: str, tmp_path: Path) -> None:
         model = "[models.digits]\nfile = 'digits_int8.tflite'\n"
         text = f"{model}[sweeps.all]\noptimise = ['size', 'speed']\n"
         (tmp_path / "crt.toml").write_text(text)
-    if line.startswith("rebuild"):
+    (tmp_path / "marks.bin").write_bytes(np.array([5, 0xFFFF, 9, 0], "<u4").tobytes())
+    if line.startswith(("rebuild", "trace")):
         made = crt("build MODEL -o built --name digits", tmp_path)
         assert made.returncode == 0, made.stderr
     done = crt(line, tmp_path)
