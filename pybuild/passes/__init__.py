@@ -23,6 +23,7 @@ from pybuild.passes.ends.state_order import with_state_order
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
+from pybuild.passes.lookups.rows import slice_known_rows
 from pybuild.passes.lookups.tables import use_tables
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
@@ -62,6 +63,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
     ("remove_dead", _plain(remove_dead)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
+    ("slice_known_rows", _plain(slice_known_rows)),
     ("remove_noops", _plain(remove_noops)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
