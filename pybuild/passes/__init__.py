@@ -29,6 +29,7 @@ from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.phases import refuse_transposed, split_phases
+from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
@@ -86,6 +87,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_dead", _plain(remove_dead)),
     ("join_dynamic", _plain(join_dynamic)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("join_attention", _plain(join_attention)),
     ("split_phases", _plain(split_phases)),
     ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
