@@ -1,11 +1,10 @@
 /* main.c: goes on telling the story that a line begins, a token at a time.
  *
  * A line comes in and text goes out through crt/port.h: a UART, a debugger, or
- * standard input and output (port_host.c). Lines that begin with / are not told:
- *   /t 80   temperature in hundredths; 0: always the likeliest token
- *   /s 7    where the random numbers begin
- *   /n 100  tokens at most
- * Ctrl-D ends the program. */
+ * standard input and output (port_host.c). Lines that begin with / are not
+ * told: /t 80   temperature in hundredths; 0: always the likeliest token /s 7
+ * where the random numbers begin /n 100  tokens at most Ctrl-D ends the
+ * program. */
 #include "sampler.h"
 #include "stories.h"
 #include "tokens.h"
@@ -92,8 +91,8 @@ static int tell(struct sampler *chance, uint32_t count, uint32_t most)
         if (error != CRT_OK) {
             return error;
         }
-        token = at < known ? line[at]
-                           : sampler_next(chance, LOGITS(&model), WORDS);
+        token =
+            at < known ? line[at] : sampler_next(chance, LOGITS(&model), WORDS);
         if (token == TOKENS_BEGIN) {
             break;
         }

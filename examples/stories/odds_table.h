@@ -1,4 +1,5 @@
 /* odds_table.h: made by train.py: exp(-i / 16), in 65535ths. */
+/* clang-format off */
 #include <stdint.h>
 
 #define ODDS 176

@@ -47,6 +47,7 @@ class Sampler:
 def write_odds() -> None:
     """odds_table.h, which sampler.c reads."""
     lines = ["/* odds_table.h: made by train.py: exp(-i / 16), in 65535ths. */"]
+    lines += ["/* clang-format off */"]
     lines += ["#include <stdint.h>", "", f"#define ODDS {len(ODDS)}", ""]
     lines += ["static const uint16_t odds[ODDS] = {"]
     for i in range(0, len(ODDS), 10):

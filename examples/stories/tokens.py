@@ -73,7 +73,8 @@ def read_pairs() -> list[Pair]:
 
 
 def write_pairs(pairs: Sequence[Pair]) -> None:
-    lines = ["/* tokens_table.h: made by train.py. */", "#include <stdint.h>", ""]
+    lines = ["/* tokens_table.h: made by train.py. */", "/* clang-format off */"]
+    lines += ["#include <stdint.h>", ""]
     lines += [f"#define PAIRS {len(pairs)}u", ""]
     lines += ["static const uint16_t pairs[PAIRS][2] = {"]
     for i in range(0, len(pairs), 6):

@@ -1,4 +1,5 @@
 /* tokens_table.h: made by train.py. */
+/* clang-format off */
 #include <stdint.h>
 
 #define PAIRS 256u

@@ -163,7 +163,7 @@ def test_caches_are_written_where_they_lie(built: dict[str, pybuild.Library]) ->
 
 
 def test_it_has_learnt(teller: object) -> None:
-    """Stories that it has not seen: a token has odds of e^-0.25, the mean of their logarithms."""
+    """Stories that it has not seen: the mean logarithm of the odds of a token."""
     import corpus
     from tokens import BEGIN, encode, read_pairs
 

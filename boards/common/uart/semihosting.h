@@ -1,5 +1,5 @@
-/* semihosting.h: no UART: text goes to the debugger, and comes from its standard
- * input, the file ":tt". */
+/* semihosting.h: no UART: text goes to the debugger, and comes from its
+ * standard input, the file ":tt". */
 #include "board.h"
 
 static void uart_init(void)
