@@ -1,10 +1,8 @@
 /* main.c: goes on telling the story that a line begins, a token at a time.
- *
- * A line comes in and text goes out through crt/port.h: a UART, a debugger, or
- * standard input and output (port_host.c). Lines that begin with / are not
- * told: /t 80   temperature in hundredths; 0: always the likeliest token /s 7
- * where the random numbers begin /n 100  tokens at most Ctrl-D ends the
- * program. */
+ * Lines that begin with / set something: /t 80 the temperature in hundredths
+ * (0: always the likeliest token), /s 7 where the random numbers begin, /n 100
+ * the tokens at most. Ctrl-D ends the program. Text goes through crt/port.h: a
+ * UART, a debugger, or standard input and output (port_host.c). */
 #include "sampler.h"
 #include "stories.h"
 #include "tokens.h"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -36,6 +36,7 @@ FLAGS = {"onnx": (), "pt2": ("-DLOGITS=stories_linear_35",)}
 SHORT = (("Once upon a time", 12, 0, 1), ('Tom saw a "dog"', 9, 90, 5))
 LONG = (*SHORT, ("", 256, 0, 1), ("One day", 256, 60, 9), ("q" * 300, 5, 0, 1),
         ("\x07~\xfcber \\", 30, 100, 0))  # fmt: skip
+Board = Callable[[pybuild.Model, "Words"], str]
 Words = tuple[tuple[str, int, int, int], ...]
 
 
@@ -138,17 +139,17 @@ def test_both_files_give_the_same_tokens(
 
 @pytest.mark.parametrize("board", [over_a_uart, over_a_debugger])
 def test_boards_tell_what_python_does(
-    board: object, models: dict[str, pybuild.Model], teller: object
+    board: Board, models: dict[str, pybuild.Model], teller: object
 ) -> None:
-    assert board(models["pt2"], SHORT) == wanted(teller, SHORT)  # type: ignore[operator]
+    assert board(models["pt2"], SHORT) == wanted(teller, SHORT)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("board", [over_a_uart, over_a_debugger])
 def test_whole_stories_on_boards(
-    board: object, models: dict[str, pybuild.Model], teller: object
+    board: Board, models: dict[str, pybuild.Model], teller: object
 ) -> None:
-    assert board(models["pt2"], LONG) == wanted(teller, LONG)  # type: ignore[operator]
+    assert board(models["pt2"], LONG) == wanted(teller, LONG)
 
 
 def test_caches_are_written_where_they_lie(built: dict[str, pybuild.Library]) -> None:

@@ -1,11 +1,8 @@
-"""Attention over the rows of a cache that a mask lets through: softmax(q @ k.T) @ v as
-one node, told at run time which rows count. Its time grows with them, not with the
-window.
+"""softmax(q @ k.T) @ v as one node that is told at run time which rows count.
 
-A mask that is a function of one integer, the position, is tried at every position of
-the window. If it lets through rows one after the other, and those alone, they are a
-table of first and last rows by position. What the mask hides gets the weight exp(-inf)
-(or of -1e9 and less), which is 0: the rows are not read.
+A mask that is a function of one integer, the position, is tried at every position. If
+it lets through rows that follow each other, these are a table by position. The rows
+that it hides have the weight exp(-inf) (or of -1e9 and less), which is 0.
 """
 
 from __future__ import annotations
