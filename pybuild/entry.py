@@ -31,6 +31,7 @@ from pybuild.options.recipe import Source as FileFact
 from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
 from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
+from pybuild.passes.products.int8_weights import dense_in_int8
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.records import dataclass
@@ -61,17 +62,14 @@ def load(
     input_dims  values of the dimensions that the file leaves open, by name
     functions   what nodes of a graph .json call that name no operator
     input_values  of inputs of a file that decide shapes: constants from here on
-    state       inputs that are in each run what an output was in the run before, by
-                their names: {input: output}; "auto": those that are obvious
+    state       {input: the output that it is in the next run}; "auto": obvious pairs
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
-    bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
-                their name: how much there is room for
+    bounds      room for results of a .onnx whose size depends on data, by their name
     front       a .toml or .json file of features and decisions: docs/audio.md
     signature   which one, of a .tflite that has several
-    hybrid      of a .tflite: how int8 weights meet float32: as LiteRT's, or "float"
-    weights     other values of constants: arrays by name, or a parameter file's bytes,
-                of which only what the model has is read; None: of a graph .json, the
-                file beside it
+    hybrid      how int8 weights meet float32: "litert", "int8" or "float"
+    weights     other values of constants that the model has: arrays by name, or a
+                parameter file's bytes; None: of a graph .json, the file beside it
     progress    called with the steps that are done, and all: progress(1, 3), ...
     Errors      BuildError with every finding
     """
@@ -90,6 +88,8 @@ def load(
         raise error.with_more((*problems_in(error.rest), *wrong)) from None
     if wrong:
         raise BuildError.of([*made.problems(), *wrong])
+    if asked.hybrid == "int8":
+        made = made.with_graph(dense_in_int8(made.graph))
     made = replace(made, recipe=_recipe(made, asked, what, (functions, weights)))
     made = made.with_state(asked.state)
     if asked.front is not None:
@@ -118,9 +118,9 @@ def _loaded(
     dims, bounds, hybrid = asked.input_dims, asked.bounds, asked.hybrid
     digest = hashlib.sha256(data).hexdigest()
     values = {n: np.asarray(v) for n, v in asked.input_values.items()}
-    said = {"max-turns": asked.max_turns, "hybrid": hybrid == "float"}
-    said["signature"] = bool(asked.signature)
-    must_suit(kind, {"input-value": values, "bound": bounds, **said})
+    said = {"max-turns": asked.max_turns, "hybrid": hybrid != "litert",
+            "signature": asked.signature, "input-value": values}  # fmt: skip
+    must_suit(kind, {**said, "bound": bounds})
     if functions is not None and kind in (TFLITE, ONNX):
         raise BuildError("functions", "are for a graph JSON, whose nodes call them")
     if kind == TFLITE:

@@ -19,7 +19,7 @@ SUFFIXES = {".tflite": TFLITE, ".onnx": ONNX, ".json": JSON, ".pt2": PT2}
 # options of how a file is read, which not every format has
 _ONLY = {
     "input-value": (ONNX, TFLITE), "bound": (ONNX,), "max-turns": (TFLITE,),
-    "hybrid": (TFLITE,), "signature": (TFLITE,),
+    "hybrid": (TFLITE, ONNX, PT2), "signature": (TFLITE,),
 }  # fmt: skip
 _ANY = "give .tflite, .onnx, .pt2 or graph .json"
 

@@ -38,6 +38,7 @@ from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.operators.svdf import svdf
 from pybuild.kernels.portable import (
+    attention,
     decide,
     halving_fft,
     image,
@@ -90,6 +91,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "shift": shape.shift,
     "slice": shape.strided_slice,
     "softmax": softmax.softmax,
+    "attention": attention.attention,
     "suppress": detect.suppress,
     "sub": eltwise.eltwise,
     "svdf": svdf,

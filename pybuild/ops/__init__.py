@@ -49,6 +49,9 @@ OPERATORS: dict[str, Operator] = {
     "resize_bilinear": Operator(pool.infer_resize, pool.resize_bilinear, nothing),
     "mean": Operator(reduce.infer, reduce.reference, nothing),
     "softmax": Operator(softmax.infer, softmax.reference, nothing),
+    "attention": Operator(
+        softmax.infer_attention, softmax.attention, softmax.macs_attention
+    ),
     "logistic": _UNARY,
     "tanh": _UNARY,
     "clip": _UNARY,

@@ -17,6 +17,7 @@ from pybuild.ops.base.operator import (
     Values,
     computable,
     invalid,
+    must_have_type,
     operand,
     rounding,
     value,
@@ -206,3 +207,50 @@ def _twice(exps: Ints, made: SoftmaxParameters) -> Ints:
     bits = 35 - leading - (8 if made.low < -128 else 0)
     whole = shift_away(mulhi(inverse, exps), np.minimum(bits, 31))
     return np.where(bits > 31, 0, whole)
+
+
+# ---- attention ------------------------------------------------------------------
+
+
+def infer_attention(node: Node, graph: Graph) -> Types:
+    """attrs scale, across.
+
+    Shapes  q float32[G.., R, D]  k [G.., W, D], with across [G.., D, W]
+            v [G.., W, E]  rows int32, two: the first of the W rows that count, and
+            the one after the last; y [G.., R, E]
+    """
+    q, k, v, rows = (operand(node, graph, i) for i in range(4))
+    for tensor in (q, k, v):
+        must_have_type(node, graph, tensor, DType.FLOAT32)
+    must_have_type(node, graph, rows, DType.INT32)
+    fits = len(q.shape) >= 2 and q.size and v.size and rows.size == 2
+    outer, keys = q.shape[:-2], (*v.shape[-2:-1], *q.shape[-1:])
+    keys = keys[::-1] if node.attrs.get("across") else keys
+    whole = k.shape == (*outer, *keys)
+    if not fits or not whole or v.shape[:-2] != outer:
+        shapes = ", ".join(str(list(one.shape)) for one in (q, k, v, rows))
+        raise invalid(node, graph, f"cannot be computed of {shapes}")
+    return (((*q.shape[:-1], v.shape[-1]), DType.FLOAT32),)
+
+
+def attention(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """y = softmax(scale * q @ k.T) @ v over the rows of k and v that count; NaN where
+    none does."""
+    q, k, v, rows = (value(values, i) for i in range(4))
+    k = k if node.attrs.get("across") else k.swapaxes(-1, -2)
+    first, after = (int(n) for n in np.clip(rows.ravel(), 0, k.shape[-1]))
+    k, v = k[..., first:after], v[..., first:after, :]
+    if first >= after:
+        return (np.full((*q.shape[:-1], v.shape[-1]), np.nan, np.float32),)
+    scale = np.float32(node.attrs["scale"])
+    with np.errstate(all="ignore"):
+        scores = np.matmul(q, k) * scale
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        y = np.matmul(powers, v) / powers.sum(-1, keepdims=True)
+    return (y.astype(np.float32),)
+
+
+def macs_attention(node: Node, graph: Graph) -> int:
+    """Products where all rows count."""
+    q, v = operand(node, graph, 0), operand(node, graph, 2)
+    return q.size * v.shape[-2] + graph.tensor(node.output).size * v.shape[-2]

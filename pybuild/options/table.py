@@ -56,8 +56,9 @@ class LoadOptions:
         0, kinds.count(0), _OPEN,
         "most iterations of a WHILE whose condition is computed; all are unrolled",
     )  # fmt: skip
-    hybrid: str = option("litert", kinds.word("litert", "float"), _WEIGHTS,
-        "for int8 weights of float32 layers: compute in int8, or in float")  # fmt: skip
+    hybrid: str = option("litert", kinds.word("litert", "int8", "float"), _WEIGHTS,
+        "for int8 weights of float32 layers: compute in int8, or in float; litert: as "
+        "LiteRT does in a .tflite, in float in others")  # fmt: skip
     state: Mapping[str, str] = option(
         {}, kinds.STATE, _MEMORY,
         "feed this output to that input in the next run; auto: find the obvious "

@@ -23,11 +23,13 @@ from pybuild.passes.ends.state_order import with_state_order
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
+from pybuild.passes.lookups.rows import slice_known_rows
 from pybuild.passes.lookups.tables import use_tables
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.phases import refuse_transposed, split_phases
+from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
@@ -62,6 +64,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
     ("remove_dead", _plain(remove_dead)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
+    ("slice_known_rows", _plain(slice_known_rows)),
     ("remove_noops", _plain(remove_noops)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
@@ -84,6 +87,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_dead", _plain(remove_dead)),
     ("join_dynamic", _plain(join_dynamic)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("join_attention", _plain(join_attention)),
     ("split_phases", _plain(split_phases)),
     ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),

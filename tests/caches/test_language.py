@@ -14,7 +14,7 @@ import pytest
 
 import pybuild
 from pybuild.boards import bench
-from pybuild.boards.device import run_samples
+from pybuild.boards.device import program_of, run_samples
 from pybuild.dtype import Array
 from pybuild.library import Library
 from pybuild.model import Model
@@ -116,7 +116,7 @@ def test_heads_that_share_keys_and_values_are_rows_of_one_product(
     plain = model_of(tmp_path, SMALL, "elements", rows_first).build()
     assert library.plan.arena_bytes <= plain.plan.arena_bytes
     for one in (library, plain):
-        assert sum(step.node.op == "matmul" for step in one.plan.steps) == 4
+        assert sum(step.node.op == "attention" for step in one.plan.steps) == 2
     assert len(library.plan.steps) == len(plain.plan.steps)
     net, wants = library.host("llvm"), wanted(SMALL, "elements")
     for given, want in zip(inputs_of(SMALL)[:40], wants, strict=False):
@@ -124,12 +124,20 @@ def test_heads_that_share_keys_and_values_are_rows_of_one_product(
     net.close()
 
 
-def test_a_step_takes_the_cache_and_little_more(tmp_path: Path) -> None:
-    """At the last position, on a Cortex-M4; with copies 697,908 bytes and 2,958,715."""
+# instructions of a step on a Cortex-M4 with gcc 12.2; while it read the whole window:
+# 1,864,685, 1,949,165 and 2,201,285; with copies of the caches 2,958,715 at the end
+BY_POSITION = {0: 981_316, 64: 1_232_196, 255: 1_980_916}
+
+
+def test_a_step_takes_the_cache_and_time_by_its_position(tmp_path: Path) -> None:
+    """On a Cortex-M4; with copies 697,908 bytes."""
     sizes = Sizes()
     library = model_of(tmp_path, sizes, "elements", True).build(target="cortex-m4")
-    assert library.plan.arena_bytes <= 1.04 * sizes.cache_bytes
-    last = {"token": np.array([7]), "at": np.array([sizes.window - 1])}
-    with mock.patch.object(bench, "sample", return_value=Sample(inputs=last)):
-        found = bench.bench_on_board(device(CORES["cortex-m4"]), library)
-    assert found.instructions < 2_210_000  # 2,201,285 with gcc 12.2
+    assert library.plan.arena_bytes <= 1.01 * sizes.cache_bytes
+    board = device(CORES["cortex-m4"])
+    program = program_of(board, library)
+    for at, most in BY_POSITION.items():
+        given = {"token": np.array([7]), "at": np.array([at])}
+        with mock.patch.object(bench, "sample", return_value=Sample(inputs=given)):
+            found = bench.bench_program(board, program)
+        assert found.instructions < 1.005 * most

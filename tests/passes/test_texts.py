@@ -17,6 +17,7 @@ from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
+from pybuild.passes.lookups.rows import slice_known_rows
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.products.heads import share_heads
@@ -36,6 +37,7 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
     "remove_noops": remove_noops,
     "share_heads": share_heads,
     "sink_reshapes": sink_reshapes,
+    "slice_known_rows": slice_known_rows,
 }
 CASES = sorted(HERE.glob("*/*.txt"))
 

@@ -27,6 +27,7 @@ RULES: dict[str, str] = {
     "resize_bilinear": PROPAGATES,
     "mean": PROPAGATES,
     "softmax": PROPAGATES,
+    "attention": PROPAGATES,
     "logistic": PROPAGATES,
     "tanh": PROPAGATES,
     "clip": PROPAGATES,

@@ -147,6 +147,7 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "mean": Signature(1, 1, {"axes": _INTS, "keepdims": _FLAG}),
     "softmax": Signature(1, 1, {"axis": _INT, "beta": _NUMBER}),
+    "attention": Signature(4, 4, {"scale": _NUMBER}, {"across": _FLAG}),
     "logistic": Signature(1, 1, elementwise=True),
     "tanh": Signature(1, 1, elementwise=True),
     "clip": Signature(1, 1, {}, {**_CLAMPED, "wide": _FLAG}, elementwise=True),
