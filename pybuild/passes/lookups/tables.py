@@ -1,10 +1,8 @@
 """Functions of one int8 tensor become tables of 256 bytes, or layers of one tap.
 
-A GELU of floats between a dequantize and a quantize is one, `mul(x, logistic(x))` of
-integers another: what each of 256 integers becomes is computed at build time, by the
-same nodes. Integers that are rounded at the build are those of the board. What has
-constants of each channel becomes layers: BatchNormalization (affine.py), PReLU
-(bends.py).
+What each integer becomes is computed at build time by the nodes themselves, a GELU of
+floats for example. What has constants of each channel becomes layers: affine.py for
+BatchNormalization, bends.py for PReLU. Integers that are rounded here are the board's.
 """
 
 from __future__ import annotations
