@@ -19,7 +19,7 @@ from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.image import build_image
 from tests.conftest import ROOT, made_once
-from tests.ecosystems.crates import FLOAT32, INT8
+from tests.ecosystems.crates import FAST, FLOAT32, INT8
 from tests.snippets import snippets
 from tests.toolchains import STRICT, completed, require
 
@@ -148,7 +148,7 @@ def test_the_page(tmp_path: Path) -> None:
     require("cargo")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     scripts = Path(sys.executable).parent
-    env = {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+    env = {**FAST, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     env["CARGO_TARGET_DIR"] = str(tmp_path / "target")
     told = ""
     for block in (b for b in snippets(ROOT, PAGE) if b.said("run by")):
