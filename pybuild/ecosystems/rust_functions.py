@@ -76,7 +76,7 @@ def _checked(call: str) -> list[str]:
 
 
 def _of_one_input(model: RustModel, end: End) -> Iterator[list[str]]:
-    symbol, what = end.symbol, f"input `{end.row.tensor.name}`"
+    symbol, what = end.symbol, f"input {end.told}"
     function = f"{model.name}_{{}}_{end.row.symbol}".format
     if end.in_place:
         call, home = _call(f"{model.name}_{end.row.symbol}"), []
@@ -119,7 +119,7 @@ def _rows(model: RustModel, end: End) -> Iterator[list[str]]:
     number = f"{model.tables.inputs.index(end.row)}"
     pushed = _call(f"{model.name}_push_rows", number, "rows.as_ptr().cast()", "count")
     yield [
-        f"/// Takes the next rows of input `{end.row.tensor.name}`, one after the",
+        f"/// Takes the next rows of input {end.told}, one after the",
         "/// other, and computes all that they allow. After the last, `run` has the",
         "/// outputs. `Error::Rows`: more than are left; `Error::Size`: no whole rows.",
         f"pub fn push_{end.symbol}(&mut self, rows: &[{end.kind}]) -> "
@@ -138,7 +138,7 @@ def _rows(model: RustModel, end: End) -> Iterator[list[str]]:
         ("left", "that are missing in this run"),
     ):
         yield [
-            f"/// The rows of input `{end.row.tensor.name}` {text}.",
+            f"/// The rows of input {end.told} {text}.",
             f"pub fn rows_{word}_{end.symbol}(&self) -> Result<usize, Error> {{",
             f"    let rows = check({_call(f'{model.name}_rows_{word}', number)})?;",
             "    Ok(rows as usize)",
@@ -147,15 +147,15 @@ def _rows(model: RustModel, end: End) -> Iterator[list[str]]:
 
 
 def _of_one_output(model: RustModel, end: End) -> Iterator[list[str]]:
-    bind, what = f"{model.name}_bind_{end.row.symbol}", end.row.tensor.name
+    bind, what = f"{model.name}_bind_{end.row.symbol}", end.told
     yield [
-        f"/// Lets runs write output `{what}` there, until it is unbound.",
+        f"/// Lets runs write output {what} there, until it is unbound.",
         f"pub fn bind_{end.symbol}(&mut self, data: &'a mut {end.array}) -> "
         "Result<(), Error> {",
         *_checked(_call(bind, "data.as_mut_ptr()")),
     ]
     yield [
-        f"/// Output `{what}` is no longer written where it was bound.",
+        f"/// Output {what} is no longer written where it was bound.",
         f"pub fn unbind_{end.symbol}(&mut self) -> Result<(), Error> {{",
         *_checked(_call(bind, "::core::ptr::null_mut()")),
     ]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pybuild.dtype import DType
 from pybuild.emit.tables.tables import CONVERTED, LAZY, Tables, TensorRow
 from pybuild.records import dataclass
+from pybuild.text.escaped import escaped
 
 # https://doc.rust-lang.org/reference/keywords.html, of edition 2024 too
 _WORDS = (
@@ -39,6 +40,11 @@ class End:
     row: TensorRow
     symbol: str
     connected: bool = False
+
+    @property
+    def told(self) -> str:
+        """The name in the file, in a comment."""
+        return f"`{escaped(self.row.tensor.name).replace('`', chr(39))}`"
 
     @property
     def const(self) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.ecosystems.rust_model import End, RustModel
+from pybuild.text.escaped import escaped
 
 _BITS = {
     DType.BOOL: "0 or 1", DType.FLOAT16: "the bits of IEEE 754 binary16",
@@ -18,7 +19,7 @@ def facts(end: End, role: str) -> list[str]:
     row, tensor, name = end.row, end.row.tensor, end.const
     shape = ", ".join(map(str, tensor.shape))
     bits = f": {_BITS[tensor.dtype]}" if tensor.dtype in _BITS else ""
-    what = f"{role} `{tensor.name}`, {tensor.dtype.value}{bits}"
+    what = f"{role} {end.told}, {tensor.dtype.value}{bits}"
     lines = [
         f"/// {what}: the elements of its array, row-major.",
         f"pub const {name}_LEN: usize = {tensor.size};",
@@ -80,9 +81,9 @@ def outputs_type(model: RustModel) -> list[str]:
         "pub struct Outputs<'m> {",
     ]
     for end in model.outputs:
-        lines.append(f"    /// Output `{end.row.tensor.name}`.")
+        lines.append(f"    /// Output {end.told}.")
         if end.row.bound:
-            count, axis = end.row.bound.count, end.row.bound.axis
+            count, axis = escaped(end.row.bound.count), end.row.bound.axis
             lines.append(
                 f"    /// Along axis {axis} only as many hold as `{count}` says."
             )
@@ -98,6 +99,6 @@ def inputs_type(model: RustModel) -> list[str]:
         "pub struct Inputs<'i> {",
     ]
     for end in model.borrowed:
-        lines.append(f"    /// Input `{end.row.tensor.name}`.")
+        lines.append(f"    /// Input {end.told}.")
         lines.append(f"    pub {end.symbol}: &'i {end.array},")
     return [*lines, "}", ""]

@@ -10,6 +10,7 @@ import numpy as np
 
 from pybuild.errors import BuildError
 from pybuild.records import dataclass
+from pybuild.text.escaped import escaped
 
 RUN = 0xFFFF  # CRT_TRACE_RUN
 _MARK = np.dtype([("time", "<u4"), ("step", "<u2"), ("row", "<u2")])
@@ -113,5 +114,5 @@ def _layers(report: Mapping[str, Any]) -> list[str]:
 
 def _quoted(name: str) -> str:
     """A name as a string of CTF's metadata."""
-    plain = name.replace("\\", "\\\\").replace('"', '\\"')
+    plain = escaped(name).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain}"'

@@ -12,7 +12,7 @@ from pybuild.dtype import Array
 from pybuild.model import Model
 from pybuild.wake import build_wake_words
 from tests.conftest import ROOT, made_once, models_folder
-from tests.ecosystems.crates import make_crates
+from tests.ecosystems.crates import FAST, make_crates
 from tests.graphs.networks import keyword_spotting
 from tests.toolchains import completed, require
 from tests.wake.nets import NETS, write_nets
@@ -92,7 +92,7 @@ def target(crates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     require("cargo")
 
     def make(out: Path) -> None:
-        env = {"CARGO_TARGET_DIR": str(out)}
+        env = {**FAST, "CARGO_TARGET_DIR": str(out)}
         completed(["cargo", "build", "-q", "--offline", "-p", "user"], crates, env)
 
     return made_once(tmp_path_factory, "rust-target", make) / "debug"

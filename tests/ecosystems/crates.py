@@ -17,6 +17,11 @@ DIGITS = ROOT / "examples" / "digits"
 INT8, FLOAT32 = DIGITS / "digits_int8.tflite", DIGITS / "digits_f32.onnx"
 KEYWORD = ROOT / "examples" / "keyword"
 GRU = ROOT / "examples" / "streams" / "gru.onnx"
+# what cargo need not do for tests
+FAST = {
+    "CARGO_INCREMENTAL": "0", "CARGO_PROFILE_DEV_DEBUG": "0",
+    "CARGO_PROFILE_TEST_DEBUG": "0",
+}  # fmt: skip
 PROGRAM = """\
 [package]
 name = "user"

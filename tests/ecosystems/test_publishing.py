@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, made_once
+from tests.ecosystems.crates import FAST
 from tests.snippets import snippets
 from tests.toolchains import completed, require
 
@@ -26,7 +27,8 @@ def _run(line: str, folder: Path) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     target = str(folder / "target")
     words = shlex.split(line)
-    return completed(words, folder, {"PATH": path, "CARGO_TARGET_DIR": target}).stdout
+    env = {**FAST, "PATH": path, "CARGO_TARGET_DIR": target}
+    return completed(words, folder, env).stdout
 
 
 def _make(out: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.library import Library
-from tests.ecosystems.crates import builds
+from tests.ecosystems.crates import FAST, builds
 from tests.toolchains import completed, require
 
 
@@ -70,7 +70,7 @@ def test_a_program_of_all(target: Path) -> None:
 def test_the_crate_tests_itself(crates: Path, target: Path) -> None:
     """Its self-test, its example, and the example that must not compile."""
     words = ["cargo", "test", "--offline", "--manifest-path"]
-    env = {"CARGO_TARGET_DIR": str(target.parent)}
+    env = {**FAST, "CARGO_TARGET_DIR": str(target.parent)}
     told = completed([*words, crates / "digits/Cargo.toml"], None, env).stdout
     assert "gives_the_stored_answer ... ok" in told
     assert re.search(r"lib.rs - \(line \d+\) - compile fail ... ok", told)
@@ -80,7 +80,7 @@ def test_the_crate_tests_itself(crates: Path, target: Path) -> None:
 def test_two_networks_of_one_name(crates: Path, target: Path) -> None:
     """The linker says so: it would otherwise take the one for the other."""
     words = ["cargo", "build", "--offline", "-p", "clash"]
-    env = {**os.environ, "CARGO_TARGET_DIR": str(target.parent)}
+    env = {**os.environ, **FAST, "CARGO_TARGET_DIR": str(target.parent)}
     made = subprocess.run(words, cwd=crates, env=env, capture_output=True, text=True)
     assert made.returncode != 0
     assert re.search(r"(multiple|duplicate).*a_init", made.stderr), made.stderr

@@ -17,9 +17,10 @@ import pytest
 import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError
+from pybuild.graph_builder import GraphBuilder
 from pybuild.image import build_image
 from tests.conftest import ROOT, made_once
-from tests.ecosystems.crates import FLOAT32, INT8
+from tests.ecosystems.crates import FAST, FLOAT32, INT8
 from tests.snippets import snippets
 from tests.toolchains import STRICT, completed, require
 
@@ -143,12 +144,24 @@ def test_what_rust_has_no_words_for(capsys: pytest.CaptureFixture[str]) -> None:
         image.write_packages("out", package="rust")
 
 
+def test_names_are_in_comments_alone(tmp_path: Path) -> None:
+    """Whatever characters a file has in them."""
+    b = GraphBuilder("net")
+    x = b.input("x`\nbad! {\r\u202e", (1, 4), "float32")
+    b.output(b.op("add", x, x), "y\nbad!")
+    pybuild.build(b.build(), name="net").write_packages(tmp_path, package="rust")
+    text = (tmp_path / "net/src/lib.rs").read_bytes().decode()
+    assert "bad!" in text and "\r" not in text and "\u202e" not in text
+    for line in text.split("\n"):
+        assert "bad!" not in line or line.lstrip().startswith("/// "), line
+
+
 def test_the_page(tmp_path: Path) -> None:
     """docs/rust.md: its files and its commands, in their order."""
     require("cargo")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     scripts = Path(sys.executable).parent
-    env = {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+    env = {**FAST, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     env["CARGO_TARGET_DIR"] = str(tmp_path / "target")
     told = ""
     for block in (b for b in snippets(ROOT, PAGE) if b.said("run by")):

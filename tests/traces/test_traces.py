@@ -191,11 +191,12 @@ def test_a_file_for_perfetto(
 
 
 def test_a_counter_that_wraps() -> None:
-    report = {"stages": [{"layers": ["a", 'b"c']}]}
+    report = {"stages": [{"layers": ["a\n", 'b"c']}]}
     marks = np.array([0xFFFFFFF0, 0xFFFF, 0xFFFFFFFF, 0, 9, 1], "<u4").tobytes()
     found = read_trace(marks, report, 1_000_000)
     first, second = found.chrome()["traceEvents"]
     assert (first["ts"], first["dur"], second["dur"]) == (0, 15, 10)
+    assert '"a\\\\n" = 0' in str(found.ctf()["metadata"])
     assert second["name"] == 'b"c' and '"b\\"c" = 1' in str(found.ctf()["metadata"])
 
 
