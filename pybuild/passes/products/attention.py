@@ -55,11 +55,11 @@ def join_attention(graph: Graph) -> Graph:
             found[one.last.output] = one, live
     if not found:
         return graph
-    return remove_dead(_written(graph, found))
+    return remove_dead(_written(graph, found, seen))
 
 
 def _written(
-    graph: Graph, found: Mapping[str, tuple[_Found, tuple[str, Array]]]
+    graph: Graph, found: Mapping[str, tuple[_Found, tuple[str, Array]]], seen: _Reader
 ) -> Graph:
     edit = Edit(graph)
     tables: dict[tuple[str, bytes], str] = {}
@@ -71,14 +71,25 @@ def _written(
         key = position, table.tobytes()
         if key not in tables:
             tables[key] = _looked_up(edit, position, table)
-        inputs = (*one.first.inputs, node.inputs[1], tables[key])
-        attrs: dict[str, Attr] = {"scale": one.scale}
-        if not one.first.attrs.get("transpose_b"):
-            attrs["across"] = True
-        names = tuple(edit.name(name) for name in inputs)
-        made = Node("attention", node.name, names, node.outputs, attrs)
-        edit.emit(made, shape=graph.tensor(node.output).shape)
+        _write(edit, one, tables[key], seen)
     return edit.done()
+
+
+def _write(edit: Edit, one: _Found, rows: str, seen: _Reader) -> None:
+    """The node; int8 keys and values are read as they are, their scales apart."""
+    graph, (q, k), v = edit.old, one.first.inputs, one.last.inputs[1]
+    (k, k_scale), (v, v_scale) = seen.stored(k), seen.stored(v)
+    attrs: dict[str, Attr] = {"scale": one.scale * k_scale}
+    if not one.first.attrs.get("transpose_b"):
+        attrs["across"] = True
+    inputs = (*map(edit.name, (q, k, v)), rows)
+    y = graph.tensor(one.last.output)
+    made = y.name if v_scale == 1 else edit.fresh(f"{y.name}.steps")
+    node = Node("attention", one.last.name, inputs, (made,), attrs)
+    edit.emit(node, shape=y.shape)
+    if made != y.name:
+        factor = edit.constant(f"{y.name}.scale", np.asarray(v_scale, np.float32))
+        edit.emit(Node("mul", y.name, (made, factor), (y.name,)), shape=y.shape)
 
 
 def _looked_up(edit: Edit, position: str, table: Array) -> str:
@@ -177,6 +188,22 @@ class _Reader:
         real = all(one.dtype is DType.FLOAT32 for one in (q, k, v))
         whole = k.shape == (*outer, *keys) and v.shape[:-2] == tuple(outer)
         return shares and real and whole
+
+    def stored(self, name: str) -> tuple[str, float]:
+        """The int8 that keys or values are made of, and their scale; or themselves."""
+        node, scale = self.makers.get(name), 1.0
+        if node is not None and node.op == "mul" and "clamp" not in node.attrs:
+            values = [self.graph.constants.get(n) for n in node.inputs]
+            number = next((v for v in values if v is not None and v.size == 1), None)
+            if number is None:
+                return name, 1.0
+            scale = float(number.ravel()[0])
+            node = self.makers.get(node.inputs[0 if values[0] is None else 1])
+        if node is None or node.op != "map" or node.attrs["fn"] != "cast":
+            return name, 1.0
+        x = self.graph.tensor(node.inputs[0])
+        same = x.dtype is DType.INT8 and x.shape == self.graph.tensor(name).shape
+        return (x.name, scale) if same else (name, 1.0)
 
     # ---- which rows a mask lets through -------------------------------------------
 
