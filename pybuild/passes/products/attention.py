@@ -111,6 +111,8 @@ class _Reader:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.makers, self.users = graph.producers(), graph.consumers()
+        fixed = graph.constants.keys() - graph.parameters.keys()
+        self.fixed = {name: graph.constants[name] for name in fixed}
         self.known: dict[tuple[_Mask, int], tuple[str, Array] | None] = {}
 
     def attention(self, node: Node) -> _Found | None:
@@ -160,7 +162,7 @@ class _Reader:
         if node is not None and node.op == "map" and node.attrs["fn"] == "where":
             mask, *both = node.inputs
             for i, one in enumerate(both):
-                value = graph.constants.get(one)
+                value = self.fixed.get(one)
                 if value is not None and _hidden(value).all():
                     return both[1 - i], _Mask(mask, added=False, hides=i == 0)
         return None
@@ -169,7 +171,7 @@ class _Reader:
         """The first product, and what it is multiplied with."""
         node, scale = self._made(name), 1.0
         if node is not None and node.op == "mul" and "clamp" not in node.attrs:
-            values = [self.graph.constants.get(n) for n in node.inputs]
+            values = [self.fixed.get(n) for n in node.inputs]
             number = next((v for v in values if v is not None and v.size == 1), None)
             if number is None:
                 return None, scale
@@ -193,7 +195,7 @@ class _Reader:
         """The int8 that keys or values are made of, and their scale; or themselves."""
         node, scale = self.makers.get(name), 1.0
         if node is not None and node.op == "mul" and "clamp" not in node.attrs:
-            values = [self.graph.constants.get(n) for n in node.inputs]
+            values = [self.fixed.get(n) for n in node.inputs]
             number = next((v for v in values if v is not None and v.size == 1), None)
             if number is None:
                 return name, 1.0
@@ -244,7 +246,7 @@ class _Reader:
             nodes.append(node)
             wanted |= {n for n in node.inputs if n}
         made = {n for node in nodes for n in node.outputs}
-        given = {n for n in wanted if n not in made and n not in self.graph.constants}
+        given = {n for n in wanted if n not in made and n not in self.fixed}
         if len(given) != 1 or not nodes:
             return None
         position = self.graph.tensor(given.pop())
@@ -258,7 +260,7 @@ class _Reader:
     def _value(self, nodes: Sequence[Node], position: Tensor, at: int) -> Array | None:
         """What the nodes make of a position."""
         graph = self.graph
-        values: dict[str, Array] = dict(graph.constants)
+        values: dict[str, Array] = dict(self.fixed)
         values[position.name] = np.full(position.shape, at, position.dtype.numpy)
         for node in nodes:
             reads = [values[name] if name else None for name in node.inputs]
