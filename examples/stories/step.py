@@ -1,12 +1,13 @@
 """What runs on a device: one token and its position in, the logits of the next out.
 
-Weights are int8 with a scale for each output; the keys and values of all positions so
-far are kept in buffers, of which a step writes one row.
+Weights are int8 with a scale for each output; so are the keys and values of all
+positions so far, with a scale for each layer. A step writes one row of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.ao.quantization.fx._decomposed  # makes torch.ops.quantized_decomposed
@@ -38,8 +39,11 @@ class Matrix(nn.Module):
 
 
 class LayerStep(nn.Module):
-    def __init__(self, layer: nn.Module) -> None:
+    """reach: the greatest key and the greatest value, which become 127."""
+
+    def __init__(self, layer: nn.Module, reach: tuple[float, float]) -> None:
         super().__init__()
+        self.steps = tuple(127 / most for most in reach)
         self.sizes, self.before, self.after = layer.sizes, layer.before, layer.after
         for name in ("q", "k", "v", "o", "gate", "up", "down"):
             setattr(self, name, Matrix(getattr(layer, name).weight.detach()))
@@ -54,31 +58,38 @@ class LayerStep(nn.Module):
         k = rotated(self.k(y).view(1, s.pairs, 1, s.each), cos, sin)
         v = self.v(y).view(1, s.pairs, 1, s.each)
         keys, values = self.written(caches, at, (k, v))
-        scores = q @ keys[0].transpose(1, 2) / math.sqrt(s.each)
+        k, v = (
+            cache[0].float() * (1 / steps)
+            for cache, steps in zip((keys, values), self.steps, strict=True)
+        )
+        scores = q @ k.transpose(1, 2) / math.sqrt(s.each)
         scores = scores.masked_fill(later, -torch.inf)
-        y = torch.softmax(scores, -1) @ values[0]
+        y = torch.softmax(scores, -1) @ v
         x = x + self.o(y.reshape(1, s.width))
         y = self.after(x)
         x = x + self.down(F.silu(self.gate(y)) * self.up(y))
         return x, keys, values
 
-    @staticmethod
     def written(
-        caches: tuple[Tensor, ...], at: Tensor, rows: tuple[Tensor, ...]
+        self, caches: tuple[Tensor, ...], at: Tensor, rows: tuple[Tensor, ...]
     ) -> list[Tensor]:
-        """The caches, each with a row of it replaced."""
-        return [c.index_copy(2, at, row) for c, row in zip(caches, rows, strict=True)]
+        """The caches, each with a row of it replaced, in steps from -127 to 127."""
+        made = []
+        for cache, row, steps in zip(caches, rows, self.steps, strict=True):
+            row = torch.clamp(torch.round(row * steps), -127, 127).to(torch.int8)
+            made.append(cache.index_copy(2, at, row))
+        return made
 
 
 class Step(nn.Module):
     """token [1], at [1], then keys and values of each layer; logits [1, words], then
     the keys and values to hand in next."""
 
-    def __init__(self, net: Llama) -> None:
+    def __init__(self, net: Llama, reach: list[tuple[float, float]]) -> None:
         super().__init__()
         self.sizes = s = net.sizes
         self.words, self.norm = Matrix(net.words.weight.detach()), net.norm
-        self.layers = nn.ModuleList(map(LayerStep, net.layers))
+        self.layers = nn.ModuleList(map(LayerStep, net.layers, reach))
         cos, sin = s.angles()
         self.register_buffer("cos", cos)
         self.register_buffer("sin", sin)
@@ -96,9 +107,9 @@ class Step(nn.Module):
 class KeptStep(nn.Module):
     """The same with the caches in buffers: token [1], at [1]; logits [1, words]."""
 
-    def __init__(self, net: Llama) -> None:
+    def __init__(self, net: Llama, reach: list[tuple[float, float]]) -> None:
         super().__init__()
-        self.step = Step(net)
+        self.step = Step(net, reach)
         for name, value in zip(cache_names(net.sizes), caches(net.sizes), strict=True):
             self.register_buffer(name, value)
 
@@ -110,8 +121,33 @@ class KeptStep(nn.Module):
         return logits
 
 
+def reach_of(net: Llama, tokens: Tensor) -> list[tuple[float, float]]:
+    """The greatest key and value of each layer, over some stories [batch, count]."""
+    found: list[list[float]] = [[] for _ in net.layers]
+
+    def note(index: int) -> Callable[..., None]:
+        # a rotation makes a key at most the length of its pair
+        return lambda layer, given, made: found[index].append(
+            float(made.unflatten(-1, (-1, 2)).norm(dim=-1).max())
+            if layer is net.layers[index].k
+            else float(made.abs().max())
+        )
+
+    hooks = [
+        linear.register_forward_hook(note(i))
+        for i, layer in enumerate(net.layers)
+        for linear in (layer.k, layer.v)
+    ]
+    with torch.no_grad():
+        net(tokens)
+    for hook in hooks:
+        hook.remove()
+    return [(k, v) for k, v in found]
+
+
 def caches(s: Sizes) -> list[Tensor]:
-    return [torch.zeros(1, s.pairs, s.window, s.each) for _ in range(2 * s.layers)]
+    shape = (1, s.pairs, s.window, s.each)
+    return [torch.zeros(shape, dtype=torch.int8) for _ in range(2 * s.layers)]
 
 
 def cache_names(s: Sizes) -> list[str]:

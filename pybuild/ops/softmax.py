@@ -216,12 +216,14 @@ def infer_attention(node: Node, graph: Graph) -> Types:
     """attrs scale, across.
 
     Shapes  q float32[G.., R, D]  k [G.., W, D], with across [G.., D, W]
-            v [G.., W, E]  rows int32, two: the first of the W rows that count, and
-            the one after the last; y [G.., R, E]
+            v [G.., W, E], each float32 or int8  rows int32, two: the first of the W
+            rows that count, and the one after the last; y [G.., R, E]
     """
     q, k, v, rows = (operand(node, graph, i) for i in range(4))
-    for tensor in (q, k, v):
-        must_have_type(node, graph, tensor, DType.FLOAT32)
+    must_have_type(node, graph, q, DType.FLOAT32)
+    for tensor in (k, v):
+        if tensor.dtype is not DType.INT8:
+            must_have_type(node, graph, tensor, DType.FLOAT32)
     must_have_type(node, graph, rows, DType.INT32)
     fits = len(q.shape) >= 2 and q.size and v.size and rows.size == 2
     outer, keys = q.shape[:-2], (*v.shape[-2:-1], *q.shape[-1:])
@@ -239,7 +241,8 @@ def attention(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     q, k, v, rows = (value(values, i) for i in range(4))
     k = k if node.attrs.get("across") else k.swapaxes(-1, -2)
     first, after = (int(n) for n in np.clip(rows.ravel(), 0, k.shape[-1]))
-    k, v = k[..., first:after], v[..., first:after, :]
+    k = k[..., first:after].astype(np.float32)
+    v = v[..., first:after, :].astype(np.float32)
     if first >= after:
         return (np.full((*q.shape[:-1], v.shape[-1]), np.nan, np.float32),)
     scale = np.float32(node.attrs["scale"])

@@ -153,11 +153,11 @@ def test_whole_stories_on_boards(
 
 
 def test_caches_are_written_where_they_lie(built: dict[str, pybuild.Library]) -> None:
-    """Five layers, keys and values, 4 heads, 256 positions of 8 float32; attention
+    """Five layers, keys and values, 4 heads, 256 positions of 8 int8; attention
     reads the rows so far."""
-    cache = 5 * 2 * 4 * 256 * 8 * 4
+    cache = 5 * 2 * 4 * 256 * 8
     for library in built.values():
-        assert library.plan.arena_bytes <= 1.01 * cache
+        assert library.plan.arena_bytes <= 1.04 * cache
         ops = [step.node.op for step in library.plan.steps]
         assert not {"assign", "copy", "transpose"} & set(ops)
         assert (ops.count("dense_sums"), ops.count("attention")) == (36, 5)

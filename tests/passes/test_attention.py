@@ -214,3 +214,8 @@ def test_other_masks_stay_as_they_are(write: Write) -> None:
     want = wanted(given, bias.astype(np.float32), across=False)
     np.testing.assert_allclose(made, want, 1e-5, 1e-6)
     net.close()
+
+
+def test_a_mask_that_may_be_replaced_is_read() -> None:
+    library = model(added).build(params="replaceable")
+    assert "softmax" in ops(library) and "attention" not in ops(library)

@@ -12,12 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     Expr,
     Var,
+    cast,
     i32,
     load,
     maximum,
@@ -26,7 +28,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.operands import offer, whole_operands
+from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.math.exponential import EXP
 from pybuild.targets.target import Target
 
@@ -55,21 +57,24 @@ class _Code:
         self.pair = 2 - self.rows % 2
         self.parts = _part(self.depth), _part(self.wide)
         doc = told(
-            "y = softmax(scale * q @ k.T) @ v, float32, over the rows of k and v from "
+            "y = softmax(scale * q @ k.T) @ v in float32 over the rows of k and v from "
             "the first to the last that count",
             f"{self.pair} rows of q at a time, {self.parts[0]} elements of a key and "
             f"{self.parts[1]} sums of values at a time; scores are in scratch",
         )
+        keys = graph.tensor(node.inputs[1])
+        self.kinds = FLOAT32, keys.dtype, values.dtype
+        kinds = "_".join(short(kind) for kind in self.kinds)
         shape = f"{self.pair}x{self.parts[0]}x{self.parts[1]}"
-        self.k = Builder(f"attention_f32_{shape}{'_across' * self.across}", doc)
+        self.k = Builder(f"attention_{kinds}_{shape}{'_across' * self.across}", doc)
 
     def written(self) -> Candidate:
         k, operands = self.k, whole_operands(self.node, self.graph)
         numbers = operands.numbers
         y = k.row("y", 0, FLOAT32, writable=True)
         q, keys, values = (
-            k.row(name, number, FLOAT32)
-            for name, number in zip("qkv", numbers[:3], strict=True)
+            k.row(name, number, kind)
+            for name, number, kind in zip("qkv", numbers[:3], self.kinds, strict=True)
         )
         live = k.row("live", numbers[3], INT32)
         scale = k.let("scale", load(k.row("factor", operands.after, FLOAT32)))
@@ -94,7 +99,12 @@ class _Code:
         made = offer(k, operands, tables=tables, cost=self._cost())
         return replace(made, scratch=4 * self.pair * self.window)
 
-    def _scale(self) -> np.ndarray:
+    @staticmethod
+    def _real(pointer: Var, place: Expr) -> Expr:
+        value = load(pointer, place)
+        return value if value.type is FLOAT32 else cast(i32(value), FLOAT32)
+
+    def _scale(self) -> Array:
         return np.asarray([self.node.attrs["scale"]], np.float32)
 
     def _cost(self) -> int:
@@ -118,7 +128,7 @@ class _Code:
             key = k.let("key", offset(near, d * window if self.across else d))
             with k.loop("j", count) as j:
                 places = [i * window if self.across else i32(i) for i in range(part)]
-                found = [k.let("k", load(key, place)) for place in places]
+                found = [k.let("k", self._real(key, place)) for place in places]
                 for row, elements in zip(to, xs, strict=True):
                     total = self._product(elements, found, row, (j, d))
                     k.store(row, j, total)
@@ -170,7 +180,7 @@ class _Code:
             sums = [[k.let("sum", 0.0, FLOAT32) for _ in range(part)] for _ in powers]
             value = k.let("value", offset(far, e))
             with k.loop("j", count) as j:
-                found = [k.let("v", load(value, i)) for i in range(part)]
+                found = [k.let("v", self._real(value, i32(i))) for i in range(part)]
                 for row, each in zip(powers, sums, strict=True):
                     power = k.let("p", load(row, j))
                     for total, v in zip(each, found, strict=True):

@@ -55,11 +55,11 @@ def join_attention(graph: Graph) -> Graph:
             found[one.last.output] = one, live
     if not found:
         return graph
-    return remove_dead(_written(graph, found))
+    return remove_dead(_written(graph, found, seen))
 
 
 def _written(
-    graph: Graph, found: Mapping[str, tuple[_Found, tuple[str, Array]]]
+    graph: Graph, found: Mapping[str, tuple[_Found, tuple[str, Array]]], seen: _Reader
 ) -> Graph:
     edit = Edit(graph)
     tables: dict[tuple[str, bytes], str] = {}
@@ -71,14 +71,25 @@ def _written(
         key = position, table.tobytes()
         if key not in tables:
             tables[key] = _looked_up(edit, position, table)
-        inputs = (*one.first.inputs, node.inputs[1], tables[key])
-        attrs: dict[str, Attr] = {"scale": one.scale}
-        if not one.first.attrs.get("transpose_b"):
-            attrs["across"] = True
-        names = tuple(edit.name(name) for name in inputs)
-        made = Node("attention", node.name, names, node.outputs, attrs)
-        edit.emit(made, shape=graph.tensor(node.output).shape)
+        _write(edit, one, tables[key], seen)
     return edit.done()
+
+
+def _write(edit: Edit, one: _Found, rows: str, seen: _Reader) -> None:
+    """The node; int8 keys and values are read as they are, their scales apart."""
+    graph, (q, k), v = edit.old, one.first.inputs, one.last.inputs[1]
+    (k, k_scale), (v, v_scale) = seen.stored(k), seen.stored(v)
+    attrs: dict[str, Attr] = {"scale": one.scale * k_scale}
+    if not one.first.attrs.get("transpose_b"):
+        attrs["across"] = True
+    inputs = (*map(edit.name, (q, k, v)), rows)
+    y = graph.tensor(one.last.output)
+    made = y.name if v_scale == 1 else edit.fresh(f"{y.name}.steps")
+    node = Node("attention", one.last.name, inputs, (made,), attrs)
+    edit.emit(node, shape=y.shape)
+    if made != y.name:
+        factor = edit.constant(f"{y.name}.scale", np.asarray(v_scale, np.float32))
+        edit.emit(Node("mul", y.name, (made, factor), (y.name,)), shape=y.shape)
 
 
 def _looked_up(edit: Edit, position: str, table: Array) -> str:
@@ -100,6 +111,8 @@ class _Reader:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.makers, self.users = graph.producers(), graph.consumers()
+        fixed = graph.constants.keys() - graph.parameters.keys()
+        self.fixed = {name: graph.constants[name] for name in fixed}
         self.known: dict[tuple[_Mask, int], tuple[str, Array] | None] = {}
 
     def attention(self, node: Node) -> _Found | None:
@@ -149,7 +162,7 @@ class _Reader:
         if node is not None and node.op == "map" and node.attrs["fn"] == "where":
             mask, *both = node.inputs
             for i, one in enumerate(both):
-                value = graph.constants.get(one)
+                value = self.fixed.get(one)
                 if value is not None and _hidden(value).all():
                     return both[1 - i], _Mask(mask, added=False, hides=i == 0)
         return None
@@ -158,7 +171,7 @@ class _Reader:
         """The first product, and what it is multiplied with."""
         node, scale = self._made(name), 1.0
         if node is not None and node.op == "mul" and "clamp" not in node.attrs:
-            values = [self.graph.constants.get(n) for n in node.inputs]
+            values = [self.fixed.get(n) for n in node.inputs]
             number = next((v for v in values if v is not None and v.size == 1), None)
             if number is None:
                 return None, scale
@@ -177,6 +190,22 @@ class _Reader:
         real = all(one.dtype is DType.FLOAT32 for one in (q, k, v))
         whole = k.shape == (*outer, *keys) and v.shape[:-2] == tuple(outer)
         return shares and real and whole
+
+    def stored(self, name: str) -> tuple[str, float]:
+        """The int8 that keys or values are made of, and their scale; or themselves."""
+        node, scale = self.makers.get(name), 1.0
+        if node is not None and node.op == "mul" and "clamp" not in node.attrs:
+            values = [self.fixed.get(n) for n in node.inputs]
+            number = next((v for v in values if v is not None and v.size == 1), None)
+            if number is None:
+                return name, 1.0
+            scale = float(number.ravel()[0])
+            node = self.makers.get(node.inputs[0 if values[0] is None else 1])
+        if node is None or node.op != "map" or node.attrs["fn"] != "cast":
+            return name, 1.0
+        x = self.graph.tensor(node.inputs[0])
+        same = x.dtype is DType.INT8 and x.shape == self.graph.tensor(name).shape
+        return (x.name, scale) if same else (name, 1.0)
 
     # ---- which rows a mask lets through -------------------------------------------
 
@@ -217,7 +246,7 @@ class _Reader:
             nodes.append(node)
             wanted |= {n for n in node.inputs if n}
         made = {n for node in nodes for n in node.outputs}
-        given = {n for n in wanted if n not in made and n not in self.graph.constants}
+        given = {n for n in wanted if n not in made and n not in self.fixed}
         if len(given) != 1 or not nodes:
             return None
         position = self.graph.tensor(given.pop())
@@ -231,7 +260,7 @@ class _Reader:
     def _value(self, nodes: Sequence[Node], position: Tensor, at: int) -> Array | None:
         """What the nodes make of a position."""
         graph = self.graph
-        values: dict[str, Array] = dict(graph.constants)
+        values: dict[str, Array] = dict(self.fixed)
         values[position.name] = np.full(position.shape, at, position.dtype.numpy)
         for node in nodes:
             reads = [values[name] if name else None for name in node.inputs]
