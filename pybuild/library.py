@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array
+from pybuild.cores.spread import Spread
 from pybuild.ecosystems.packaged import Packaged
 from pybuild.emit.content import Content, pieces, whole
 from pybuild.emit.tables.tables import Constant, Tables
@@ -56,6 +57,7 @@ class Library(Factory, Packaged, Advised):
     mod_name  what makes modules: library["default"](device)
     bound     whether modules begin with the model's weights
     planner   what made the plan; planners: that make others of the same model
+    spread    over several cores, beside one; None: one was asked for
     """
 
     model: Origin
@@ -68,6 +70,7 @@ class Library(Factory, Packaged, Advised):
     bound: bool = True
     planner: Planner | None = field(default=None, repr=False, compare=False)
     planners: Planners | None = field(default=None, repr=False, compare=False)
+    spread: Spread | None = field(default=None, repr=False, compare=False)
     _code: dict[str, Compiled] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
