@@ -1,7 +1,7 @@
 """Proves that slices of a call may be computed at the same time, in any order.
 
-No byte that one slice writes is written by another, or read by another where an input
-lies under the output. For any input: from the addresses of all loads and stores.
+No byte of an output or of scratch that one slice writes is written or read by another;
+nor read as an input, where that lies under the output. For any input: from the addresses of all loads and stores.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def are_disjoint(
         at += access.window
     found = [accesses(candidate.func, args, memories) for args in shares]
     outputs = sum(a.window for a in candidate.outputs)
-    for memory in memories[:outputs]:
+    scratch = [memories[-1]] if candidate.scratch else []
+    for memory in memories[:outputs] + scratch:
         wrote = [_reached(each, memory, stores=True) for each in found]
         read = [_reached(each, memory, stores=False) for each in found]
         if _meet(wrote, wrote) or _meet(wrote, read):

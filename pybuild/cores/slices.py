@@ -10,7 +10,7 @@ disjoint.py to prove.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pybuild.cores.steady import ahead, steps_of
@@ -34,10 +34,11 @@ from pybuild.ir.loop import (
     Store,
     Var,
     offset,
+    pointer_type,
 )
 from pybuild.ir.loop_verify import names_in, operands, statements, verify
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.specialise import rows_of, with_rows
+from pybuild.kernels.base.specialise import rows_of
 from pybuild.records import dataclass
 
 BEGIN, END, OWN = (
@@ -92,27 +93,32 @@ def sliced(candidate: Candidate) -> Iterator[Sliced]:
         if extent is None or None in chosen:
             continue
         unit = math.lcm(*(turn.step for turn in loops.values()))
-        made = _rewritten(func, frozenset(loops), found.scratch)
+        made = _rewritten(func, frozenset(loops), found.scratch_rows())
         if made is not None and extent > unit:
             yield Sliced(made, extent, unit)
 
 
 class _Stores:
-    """The loops around each store to an output, outermost first.
-
-    scratch  the number of the first pointer to it
-    """
+    """The loops around each store to an output, outermost first."""
 
     def __init__(self, candidate: Candidate) -> None:
         func = candidate.func
         assert func is not None
         accesses = (*candidate.outputs, *candidate.inputs)
+        self.func, self.args = func, candidate.args
         self.scratch = sum(a.window for a in accesses) + len(candidate.constants)
         self.outputs = sum(a.window for a in candidate.outputs)
         self.stacks: list[list[_Turn]] = []
         arrays = {var.name: False for var, _ in func.arrays}
         values = dict(zip((a.name for a in func.args), candidate.args, strict=True))
         self.block(func.body, (), [], dict(values), arrays)
+
+    def scratch_rows(self) -> list[Row]:
+        """The pointers to scratch that the kernel binds."""
+        names = (a.name for a in self.func.args)
+        values: dict[str, int | None] = dict(zip(names, self.args, strict=True))
+        numbers = ((row, _number(row.index, values)) for row in rows_of(self.func))
+        return [row for row, at in numbers if at is not None and at >= self.scratch]
 
     def block(
         self,
@@ -186,9 +192,11 @@ def _number(expr: Expr, values: Mapping[str, int | None]) -> int | None:
     return None
 
 
-def _rewritten(func: Func, loops: frozenset[_Path], scratch: int) -> Func | None:
-    """The kernel with these loops from BEGIN to END; None if one cannot begin in its
-    middle."""
+def _rewritten(
+    func: Func, loops: frozenset[_Path], scratch: Sequence[Row]
+) -> Func | None:
+    """The kernel with these loops from BEGIN to END, and these pointers moved by OWN;
+    None if a loop cannot begin in its middle."""
     body = _block(func.body, (), loops)
     if body is None:
         return None
@@ -198,17 +206,24 @@ def _rewritten(func: Func, loops: frozenset[_Path], scratch: int) -> Func | None
         args=(*func.args, BEGIN, END, OWN),
         body=body,
     )
-    moved: dict[Expr, Expr] = {}
-    for row in rows_of(func):
-        if row.type.writable and isinstance(row.index, Const):
-            if row.index.value >= scratch:
-                moved[row] = offset(row, OWN >> (row.type.elem.bytes.bit_length() - 1))
-    made = with_rows(made, moved) if moved else made
+    body = tuple(one for stmt in body for one in _own(stmt, scratch))
+    made = replace(made, body=body)
     try:
         verify(made)
     except ValueError:
         return None
     return made
+
+
+def _own(stmt: Stmt, scratch: Sequence[Row]) -> Iterator[Stmt]:
+    """A statement that binds scratch, so that the name is of the core's own."""
+    if not (isinstance(stmt, Let) and stmt.value in scratch):
+        yield stmt
+        return
+    whole = Var(f"{stmt.var.name}_of_all", stmt.var.type)
+    size = pointer_type(whole).elem.bytes
+    yield Let(whole, stmt.value)
+    yield Let(stmt.var, offset(whole, OWN >> (size.bit_length() - 1)))
 
 
 def _block(

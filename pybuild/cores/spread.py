@@ -185,7 +185,7 @@ def _best(
     for cost, _, made in sorted(found, key=lambda each: each[:2]):
         if cost >= alone:
             break
-        proven, kept = are_disjoint(replace(made, scratch=size), made.slices)
+        proven, kept = are_disjoint(made, made.slices)
         lost = kept != c.in_place
         if proven and not (lost and (in_place or c.finish is not None)):
             return replace(made, in_place=kept)

@@ -25,7 +25,7 @@ from pybuild.ir.loop import (
     i32,
     offset,
 )
-from pybuild.ir.loop_verify import changed, statements
+from pybuild.ir.loop_verify import changed
 
 # a sum of products: the names of each, and how often it counts
 Sum = dict[tuple[str, ...], int]
@@ -35,12 +35,23 @@ _OPEN = "?"
 
 def carried(loop: For) -> list[Var]:
     """The names from before the loop that it changes, in their order."""
-    own = {s.var.name for s in statements(loop.body) if isinstance(s, Let)}
+    inside = list(_inside(loop.body))
+    own = {s.var.name for s in inside if isinstance(s, Let)}
     found: dict[str, Var] = {}
-    for stmt in statements(loop.body):
+    for stmt in inside:
         if isinstance(stmt, Assign) and stmt.var.name not in own:
             found[stmt.var.name] = stmt.var
     return list(found.values())
+
+
+def _inside(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements of a block but those of its functions, whose names are others."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, For | If):
+            yield from _inside(stmt.body)
+        if isinstance(stmt, If):
+            yield from _inside(stmt.otherwise)
 
 
 def steps_of(loop: For) -> dict[Var, Sum] | None:
