@@ -82,21 +82,22 @@ def spread(
     """
     target, cores = table[0], asked.cores
     chosen = _chosen(planner, plan)
-    one = sum(_instructions(c, target, cores) for c in chosen.values())
+    one = _cost(plan, target, cores)
     fast = {n: _best(c, target, cores) for n, c in chosen.items()}
     most = _RAM * plan.arena_bytes
 
     def tried(made: Mapping[str, Candidate]) -> _Tried:
-        kernels = {**planner.kernels, **{n: [c] for n, c in made.items()}}
+        kernels = dict(planner.kernels)
         for layer, c in made.items():
+            kernels[layer] = [replace(c, spare=False)]
             if c.finish is not None:  # a plan for whole tensors takes another
                 whole = (o for o in planner.kernels[layer] if o.finish is None)
                 kernels[layer] += [_best(o, target, cores) for o in whole]
         targets = {node.output: target for node in planner.graph.nodes}
         options = options_of(kernels, targets)
         other = Planner(planner.graph, kernels, options, planner.devices)
-        cost = sum(_instructions(c, target, cores) for c in made.values())
-        return _Tried(other, other.plan(asked), cost)
+        found = other.plan(asked)
+        return _Tried(other, found, _cost(found, target, cores))
 
     best = tried(fast)
     if best.plan.arena_bytes > most:
@@ -129,6 +130,12 @@ def _smaller(
         made[name] = small[name]
         left.remove(name)
     return first
+
+
+def _cost(plan: Plan, target: Target, cores: int) -> int:
+    """The estimated instructions of a plan's kernels from begin to end."""
+    own = (replace(step.candidate, finish=None) for step in plan.steps)
+    return sum(_instructions(c, target, cores) for c in own if c.func is not None)
 
 
 def _chosen(planner: Planner, plan: Plan) -> Mapping[str, Candidate]:

@@ -26,6 +26,7 @@ from tests.toolchains import require, run
 FLASH, RAM, SIZE = 0x10000000, 0x20000000, 1 << 20
 STACK, DONE = 0x8000, 0x2FFFFFF0
 _FLAGS = ("-Os", "-std=c99", "-ffreestanding", "-ffunction-sections", "-nostdlib")
+_CALL, _READY, _THERE = 8, 32, 0x80000000  # of struct crt_cores
 _YIELD = b"\x10\xbf"
 _LINK = f"""\
 SECTIONS {{
@@ -39,7 +40,6 @@ _MAIN = """\
 #include "{name}.h"
 static uint8_t arena[{upper}_ARENA_BYTES] __attribute__((aligned(16)));
 static struct {name} m;
-struct crt_cores cores;
 uint8_t input[{inputs}], output[{outputs}], arena_end[1];
 int result = 1;
 const uint32_t arena_bytes = {upper}_ARENA_BYTES;
@@ -66,6 +66,9 @@ void *memcpy(void *to, const void *from, size_t bytes)
 void prepare(void) {{ begin(); }}
 void finish(void) {{ end(); }}
 void alone(void) {{ result = {name}_run(&m); }}
+"""
+_CORES = """\
+struct crt_cores cores;
 void first(void) {{ result = {name}_run_cores(&m, &cores); }}
 void other(uint32_t core) {{ (void){name}_work(&m, &cores, core); }}
 """
@@ -88,10 +91,13 @@ RV32 = Core(
 )
 
 
-def firmware(library: Library, core: Core, folder: Path) -> Elf:
-    """A program with the functions of _MAIN, which are called from outside."""
+def firmware(library: Library, core: Core, folder: Path, write: bool = True) -> Elf:
+    """A program with the functions of _MAIN, which are called from outside.
+
+    write  False: the folder has the model already, changed by a test
+    """
     name, tables = library.name, library.tables
-    for file, content in library.files().items():
+    for file, content in library.files().items() if write else ():
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(pieces(content)))
@@ -99,7 +105,8 @@ def firmware(library: Library, core: Core, folder: Path) -> Elf:
         "inputs": tables.inputs[0].tensor.bytes,
         "outputs": tables.outputs[0].tensor.bytes,
     }
-    main = _MAIN.format(name=name, upper=name.upper(), **sizes)
+    main = _MAIN + (_CORES if tables.cores > 1 else "")
+    main = main.format(name=name, upper=name.upper(), **sizes)
     (folder / "main.c").write_text(main)
     (folder / "link.ld").write_text(_LINK)
     gcc = "riscv64-unknown-elf-gcc" if core.riscv else "arm-none-eabi-gcc"
@@ -109,7 +116,7 @@ def firmware(library: Library, core: Core, folder: Path) -> Elf:
     switches = ["-DCRT_NO_STRING_H", "-fno-tree-loop-distribute-patterns"]
     run([require(gcc), *core.gcc, *_FLAGS, *switches, f"-I{folder}",
          f"-I{folder / 'crt/include'}", *sources, "-T", folder / "link.ld",
-         "-Wl,-e,first,--no-warn-rwx-segments", "-lgcc", "-o", out])  # fmt: skip
+         "-Wl,-e,alone,--no-warn-rwx-segments", "-lgcc", "-o", out])  # fmt: skip
     return read_elf(out)
 
 
@@ -160,25 +167,41 @@ class Pair:
         kinds = unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE
         for number, uc in enumerate(self.uc):
             uc.hook_add(kinds, self._looks(number), None, begin, end)
+        ready = self.symbols["cores"] + _READY
+        self.uc[0].hook_add(unicorn.UC_HOOK_MEM_READ, self._meets, None, ready,
+                            ready + 4 * self.count - 5)  # fmt: skip
+        self.met: dict[int, int] = {}
+
+    def _meets(
+        self, uc: Any, kind: int, at: int, size: int, value: int, user: object
+    ) -> None:
+        """The first core sees that another is done with a call."""
+        ready = int.from_bytes(bytes(self.memory[at - RAM : at - RAM + 4]), "little")
+        self.met[at] = (ready ^ _THERE) - 1
+
+    def _epoch(self, core: int) -> int:
+        """Two for each call: the first core goes on alone when it has met all."""
+        at = self.symbols["cores"] + _CALL - RAM
+        now = int.from_bytes(bytes(self.memory[at : at + 4]), "little")
+        met = list(self.met.values()).count(now) == self.count - 1
+        return 2 * now + (core == 0 and met)
 
     def _looks(self, core: int) -> Callable[..., None]:
-        call = self.symbols["cores"] + 8 - RAM
-
         def look(
             uc: Any, kind: int, at: int, size: int, value: int, user: object
         ) -> None:
-            now = int.from_bytes(bytes(self.memory[call : call + 4]), "little")
+            now = self._epoch(core)
             stores = kind == unicorn.UC_MEM_WRITE
             for byte in range(at, at + size):
                 epoch, who = self.wrote.get(byte, (-1, core))
                 if epoch == now and who != core:
                     verb = "writes" if stores else "reads"
-                    self.races.append(f"call {now}: core {core} {verb} what {who} wrote")
+                    self.races.append(f"epoch {now}: core {core} {verb} what {who} wrote")
                 if stores:
                     self.wrote[byte] = now, core
                     for other, last in self.read.get(byte, {}).items():
                         if last == now and other != core:
-                            text = f"call {now}: core {core} writes what {other} reads"
+                            text = f"epoch {now}: core {core} writes what {other} reads"
                             self.races.append(text)
                 else:
                     self.read.setdefault(byte, {})[core] = now
@@ -265,7 +288,7 @@ class Pair:
         self.call("prepare")
 
 
-def drawn(seed: int, count: int, most: int = 200) -> Iterator[tuple[int, ...]]:
+def drawn(seed: int, count: int, most: int = 600) -> Iterator[tuple[int, ...]]:
     """Slices of time for each core, of any length."""
     random_ = random.Random(seed)
     while True:
