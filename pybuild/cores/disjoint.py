@@ -1,7 +1,8 @@
 """Proves that slices of a call may be computed at the same time, in any order.
 
 No byte of an output or of scratch that one slice writes is written or read by another;
-nor read as an input, where that lies under the output. For any input: from the addresses of all loads and stores.
+nor read as an input, where that lies under the output. For any input: from the
+addresses of all loads and stores.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ def _reached(found: Sequence[Access], memory: Memory, stores: bool) -> Array:
     """A flag for each byte of a memory: it may be reached."""
     flags = np.zeros(memory.bytes, bool)
     for access in found:
-        if access.memory is memory and access.is_store is stores:
-            if access.least < access.end:
-                for first in _begins(access):
-                    flags[first : first + access.size] = True
+        is_here = access.memory is memory and access.is_store is stores
+        if is_here and access.least < access.end:
+            for first in _begins(access):
+                flags[first : first + access.size] = True
     return flags
 
 

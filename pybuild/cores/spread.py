@@ -163,7 +163,7 @@ def _work(c: Candidate) -> tuple[object, ...]:
 def _best(
     c: Candidate, target: Target, cores: int, in_place: bool = False
 ) -> Candidate:
-    """The candidate with the fastest slices that are proven; itself, if none are faster.
+    """The candidate with the fastest proven slices; itself, if none are faster.
 
     in_place  only those with which outputs may lie over inputs as before
     """

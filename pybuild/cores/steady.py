@@ -110,7 +110,9 @@ class _Moved:
     def open(self) -> Sum:
         return {(f"{_OPEN}{next(self.fresh)}",): 1}
 
-    def added(self, loop: For, known: dict[str, Sum], names: list[str]) -> dict[str, Sum]:
+    def added(
+        self, loop: For, known: dict[str, Sum], names: list[str]
+    ) -> dict[str, Sum]:
         begun = {name: {(name,): 1} for name in names}
         inside: dict[str, Sum] = {**known, **begun, loop.var.name: self.open()}
         self.block(loop.body, inside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.bounds.static import layer_limits
+from pybuild.cores.spread import Spread
 from pybuild.emit.tables.tables import Tables
 from pybuild.options.table import BuildOptions
 from pybuild.package.choices import code_pieces, kernel_choices
@@ -12,6 +13,7 @@ from pybuild.package.memory import held, stages
 from pybuild.package.occupancy import occupancy
 from pybuild.package.provenance import Origin, command_of, provenance_of
 from pybuild.package.report import (
+    CoresUse,
     Flash,
     Ram,
     Report,
@@ -91,3 +93,10 @@ def made_report(
         cpu=processor.cpu if processor else "",
         features=processor.features if processor else "",
     )
+
+
+def cores_use(found: Spread) -> CoresUse:
+    """How several cores share the work, for a report."""
+    share = round(found.ratio, 3) if found.pays else 1.0
+    facts = found.cores, found.sliced, found.steps
+    return CoresUse(*facts, share, found.arena)

@@ -63,7 +63,6 @@ def _taking(candidate: Candidate, made: Mapping[Func, Func]) -> Candidate:
         return candidate
     func, given = made[candidate.func], candidate.func.args
 
-
     def taken(args: tuple[int, ...]) -> tuple[int, ...]:
         pairs = zip(given, args, strict=True)
         return tuple(n for arg, n in pairs if arg in func.args)

@@ -196,7 +196,9 @@ class Pair:
                 epoch, who = self.wrote.get(byte, (-1, core))
                 if epoch == now and who != core:
                     verb = "writes" if stores else "reads"
-                    self.races.append(f"epoch {now}: core {core} {verb} what {who} wrote")
+                    self.races.append(
+                        f"epoch {now}: core {core} {verb} what {who} wrote"
+                    )
                 if stores:
                     self.wrote[byte] = now, core
                     for other, last in self.read.get(byte, {}).items():

@@ -20,8 +20,13 @@ def _program(library: Library, folder: Path) -> Path:
         (folder / file).write_bytes(b"".join(pieces(content)))
     name = library.name
     tensors = library.tables.inputs[0].tensor, library.tables.outputs[0].tensor
-    defines = {"HEADER": f'"{name}.h"', "MODEL": name, "UPPER": name.upper(),
-               "INPUT_BYTES": tensors[0].bytes, "OUTPUT_BYTES": tensors[1].bytes}
+    defines = {
+        "HEADER": f'"{name}.h"',
+        "MODEL": name,
+        "UPPER": name.upper(),
+        "INPUT_BYTES": tensors[0].bytes,
+        "OUTPUT_BYTES": tensors[1].bytes,
+    }
     if tensors[0].dtype.is_float:
         defines["FLOATS"] = 1
     flags = ["-std=c99", "-O1", "-g", "-D_GNU_SOURCE", "-fsanitize=thread", "-pthread"]
