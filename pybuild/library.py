@@ -22,7 +22,7 @@ from pybuild.options.option import keywords, plain
 from pybuild.options.table import BuildOptions
 from pybuild.package.curve import Point
 from pybuild.package.grid import as_html
-from pybuild.package.library_report import cores_use, made_report
+from pybuild.package.library_report import made_report
 from pybuild.package.names import names_file
 from pybuild.package.page import report_page
 from pybuild.package.provenance import Origin, banner
@@ -160,10 +160,8 @@ class Library(Factory, Packaged, Advised):
         """The cost of the build, and the reference that its results equal."""
         made = made_report(
             self.model, self.plan, self.tables, self.rounding, self.options,
-            self.kernels, self.image,
+            self.kernels, self.image, self.spread,
         )  # fmt: skip
-        if self.spread is not None:
-            made = replace(made, cores=cores_use(self.spread))
         if self.processor is None:
             return made
         from pybuild.boards.firmware.object_stack import object_stack

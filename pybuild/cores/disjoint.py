@@ -62,7 +62,7 @@ def are_disjoint(
 
 def _meet(first: Sequence[Array], second: Sequence[Array]) -> bool:
     pairs = itertools.permutations(range(len(first)), 2)
-    return any(bool(np.any(first[i] & second[j])) for i, j in pairs)
+    return any(bool(np.logical_and(first[i], second[j]).any()) for i, j in pairs)
 
 
 def _reached(found: Sequence[Access], memory: Memory, stores: bool) -> Array:

@@ -65,7 +65,7 @@ def steps_of(loop: For) -> dict[Var, Sum] | None:
 
 
 def ahead(var: Var, step: Sum, by: int, begin: Expr) -> Assign:
-    """Moves a name as the iterations before `begin` do, of a loop that counts by `by`."""
+    """Moves a name as the iterations before `begin` do; the loop counts by `by`."""
     more: Expr = i32(0)
     for names, factor in sorted(step.items()):
         exact = factor % by == 0
@@ -113,7 +113,7 @@ class _Moved:
     def added(
         self, loop: For, known: dict[str, Sum], names: list[str]
     ) -> dict[str, Sum]:
-        begun = {name: {(name,): 1} for name in names}
+        begun: dict[str, Sum] = {name: {(name,): 1} for name in names}
         inside: dict[str, Sum] = {**known, **begun, loop.var.name: self.open()}
         self.block(loop.body, inside)
         made = {name: _plus(inside[name], begun[name], -1) for name in names}

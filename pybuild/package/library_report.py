@@ -39,6 +39,7 @@ def made_report(
     options: BuildOptions,
     offered: Options,
     image: Callable[[], bytes],
+    spread: Spread | None = None,
 ) -> Report:
     """The cost of the build, and the reference that its results equal.
 
@@ -75,6 +76,7 @@ def made_report(
         stages=stages(plan),
         state=tables.state_bytes,
         warm_runs=tables.warm_runs,
+        cores=None if spread is None else cores_use(spread),
         signatures=graph.signatures,
         parameters=parameters,
         packed_constants=packed,
