@@ -56,8 +56,7 @@ class Library(Factory, Packaged, Advised):
     backend   of instances that ask for none
     mod_name  what makes modules: library["default"](device)
     bound     whether modules begin with the model's weights
-    planner   what made the plan; planners: that make others of the same model
-    spread    over several cores, beside one; None: one was asked for
+    planner   what made the plan; planners: of others; spread: over several cores
     """
 
     model: Origin

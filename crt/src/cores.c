@@ -1,15 +1,15 @@
 /* cores.c: one run on several cores. The first core decides what is called, in
  * the order of one core; all compute their slices of that call at once, and
  * meet after it. So no row is read before all of it is written, and none is
- * written over before all have read it.
- *
- * Why the words are enough: `call` is written by the first core alone, after
- * what the call is; `ready` of a core by that core alone, after its slice. The
- * barrier in front of each of these writes, and behind each look at one, orders
- * them with all other memory. */
+ * written over before all have read it. */
 #include "crt/cores.h"
 
 #include "crt/lockstep.h"
+
+/* Why the words are enough: `call` is written by the first core alone, after
+ * what the call is; `ready` of a core by that core alone, after its slice. The
+ * barrier in front of each of these writes, and behind each look at one, orders
+ * them with all other memory. */
 
 /* CRT_BARRIER orders all memory before it with all behind it, for other cores;
  * CRT_PAUSE is in each turn of a waiting loop. Both may be given with -D. */
@@ -57,8 +57,9 @@ static void show(volatile uint32_t *word, uint32_t value)
 }
 
 /* Waits until a word has a value. */
-static int wait_for(const struct crt_cores *cores, const volatile uint32_t *word,
-                    uint32_t value, uint32_t core)
+static int wait_for(const struct crt_cores *cores,
+                    const volatile uint32_t *word, uint32_t value,
+                    uint32_t core)
 {
     while (look(word) != value) {
         if (cores->wait != NULL && cores->wait(cores->context, core) != 0) {
@@ -109,8 +110,8 @@ static int gather(const struct crt_cores *cores, uint32_t count)
     int error = CRT_OK;
 
     for (i = 0; error == CRT_OK && i + 1u < count; i++) {
-        error = wait_for(cores, &cores->ready[i],
-                         (cores->call + 1u) ^ THERE, 0);
+        error =
+            wait_for(cores, &cores->ready[i], (cores->call + 1u) ^ THERE, 0);
     }
     return error;
 }

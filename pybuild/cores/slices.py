@@ -1,10 +1,8 @@
-"""A kernel that computes a slice of what it computed: the same loops, from a number to
-another.
+"""A kernel that computes a slice of what it computed: loops from a number to another.
 
-Of all stores to outputs, each must lie in a loop of the same length: these loops get
-arguments for where they begin and end. What else the kernel does, each core does for
-itself, in scratch of its own. Whether slices may be computed at the same time is for
-disjoint.py to prove.
+All stores to outputs must lie in loops of the same length; these get arguments for
+where they begin and end. The rest each core does for itself, in scratch of its own.
+Whether slices may be computed at the same time is for disjoint.py to prove.
 """
 
 from __future__ import annotations

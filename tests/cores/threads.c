@@ -1,5 +1,5 @@
-/* A run on several cores as threads, under ThreadSanitizer, beside a run on one.
- * HEADER, MODEL, UPPER: the model; exit code 1 if a bit differs. */
+/* A run on several cores as threads, under ThreadSanitizer, beside a run on
+ * one. HEADER, MODEL, UPPER: the model; exit code 1 if a bit differs. */
 #include HEADER
 
 #include <pthread.h>

@@ -5,7 +5,8 @@
 
 #include "crt/cores.h"
 
-/* ---- a model of one step, y = 2 x, cut in two ----------------------------- */
+/* ---- a model of one step, y = 2 x, cut in two -----------------------------
+ */
 
 #define WIDE 8
 
@@ -33,14 +34,15 @@ static const struct crt_slices cut = {halves, 2};
 static const uint8_t x[WIDE] = {1, 2, 3, 4, 5, 6, 7, 8};
 static const uint8_t y[WIDE] = {2, 4, 6, 8, 10, 12, 14, 16};
 
-/* ---- both cores ------------------------------------------------------------ */
+/* ---- both cores ------------------------------------------------------------
+ */
 
 struct both {
     struct crt_graph g;
     struct crt_cores cores;
     const struct crt_slices *slices;
     void *pointers[2][5];
-    int left;  /* times that the other core still comes, when it is waited for */
+    int left; /* times that the other core still comes, when it is waited for */
     int error; /* what it gave last */
 };
 
@@ -48,7 +50,8 @@ static struct both two;
 
 static void work(void)
 {
-    two.error = crt_cores_work(&two.g, &two.cores, two.slices, two.pointers[1], 1);
+    two.error =
+        crt_cores_work(&two.g, &two.cores, two.slices, two.pointers[1], 1);
 }
 
 /* The other core gives up at once, and comes again when it is waited for. */
@@ -172,7 +175,8 @@ static void test_lockstep(void)
 static const int32_t *const none[] = {NULL, NULL, NULL, NULL,
                                       NULL, NULL, NULL, NULL};
 
-/* Of stages that are not cut, and of those with a task, the others see nothing. */
+/* Of stages that are not cut, and of those with a task, the others see nothing.
+ */
 static void test_stages_of_one_core(void)
 {
     struct crt_slices slices;

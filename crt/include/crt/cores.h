@@ -1,10 +1,5 @@
 /* crt/cores.h: one run of a model on several equal cores, which share memory.
- * Knows no operator and no operating system; linked only where it is used.
- *
- * Each call of a kernel is cut into slices, one for each core. The first core
- * runs the model: before each call it tells the others which one it is, and
- * after its own slice it waits for theirs. No lock, no queue, no interrupt: a
- * core writes only words of its own, and all look at them. */
+ * Knows no operator and no operating system; linked only where it is used. */
 #ifndef CRT_CORES_H
 #define CRT_CORES_H
 
@@ -13,6 +8,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Each call of a kernel is cut into slices, one for each core. The first core
+ * runs the model: before each call it tells the others which one it is, and
+ * after its own slice it waits for theirs. No lock, no queue, no interrupt: a
+ * core writes only words of its own, and all look at them. */
 
 /* The most cores that a run may have. */
 #define CRT_CORES_MAX 4u
@@ -69,8 +69,8 @@ int crt_cores_run(struct crt_graph *g, struct crt_cores *cores,
                   const struct crt_slices *slices, void **pointers);
 
 /* Takes part in one run, as core 1, 2, ...; returns when it has ended. Call it
- * in a loop. It may be called before the first core runs, but not before the model
- * is initialised.
+ * in a loop. It may be called before the first core runs, but not before the
+ * model is initialised.
  *
  * Shapes  pointers[model->pointer_count], of this core's own stack
  * Errors  CRT_ERR_NULL; CRT_ERR_INDEX: there is no such core; CRT_ERR_CORE:
