@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybuild.cores.spread import Spread
 from pybuild.dtype import Array
 from pybuild.ecosystems.packaged import Packaged
 from pybuild.emit.content import Content, pieces, whole
@@ -55,7 +56,7 @@ class Library(Factory, Packaged, Advised):
     backend   of instances that ask for none
     mod_name  what makes modules: library["default"](device)
     bound     whether modules begin with the model's weights
-    planner   what made the plan; planners: that make others of the same model
+    planner   what made the plan; planners: of others; spread: over several cores
     """
 
     model: Origin
@@ -68,6 +69,7 @@ class Library(Factory, Packaged, Advised):
     bound: bool = True
     planner: Planner | None = field(default=None, repr=False, compare=False)
     planners: Planners | None = field(default=None, repr=False, compare=False)
+    spread: Spread | None = field(default=None, repr=False, compare=False)
     _code: dict[str, Compiled] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -157,7 +159,7 @@ class Library(Factory, Packaged, Advised):
         """The cost of the build, and the reference that its results equal."""
         made = made_report(
             self.model, self.plan, self.tables, self.rounding, self.options,
-            self.kernels, self.image,
+            self.kernels, self.image, self.spread,
         )  # fmt: skip
         if self.processor is None:
             return made

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import passes
+from pybuild.cores.spread import cores_problems, spread
 from pybuild.dtype import Array
 from pybuild.ecosystems.tvm import must_not_clash, tvm_problems
 from pybuild.emit.tables.assemble import make_tables
@@ -194,7 +195,7 @@ class Model:
         ends = (*graph.inputs, *graph.outputs)
         known = all(problem.where != "--target" for problem in found)
         made_for = processor_of if asked.emit == "obj" and known else table_of
-        found = found + tvm_problems(asked)
+        found = found + tvm_problems(asked) + cores_problems(asked)
         return found + _said(
             [
                 lambda: made_for(asked.target),
@@ -220,6 +221,7 @@ class Model:
         input: str = "reuse",
         target: Targets = "generic",
         optimise: str = "balanced",
+        cores: int = 1,
         ram_limit: int | str | Mapping[int, int | str] | None = None,
         layout: Mapping[str, str] | None = None,
         params: str | Collection[str] | None = None,
@@ -243,6 +245,7 @@ class Model:
         """Plans the model; writes the tree to `out`. Others: as `crt build --help`.
 
         target  name of a processor, or several by device: {0: the CPU's, 1: ...}
+        cores   equal cores that compute a run together (docs/two-cores.md)
         place   device, "capability" or "cost" by layer, operator, "input:NAME", "*"
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
@@ -300,6 +303,9 @@ class Model:
         ways = Ways(graph, table, asked)
         step()
         planners, (planner, made) = ways.plan()
+        several = spread(planner, made, asked, table) if asked.cores > 1 else None
+        if several is not None:
+            planner, made = several.planner, several.plan
         step()
         own = made.settled()
         own = _own(own, asked.optimise) if asked.alone else own
@@ -307,8 +313,9 @@ class Model:
         tables = replace(tables, named=asked.names == "full")
         rule = asked.rounding or self.rounding
         library = Library(
-            model, made, tables, rule, asked, planner=planner, planners=planners
-        )
+            model, made, tables, rule, asked, planner=planner, planners=planners,
+            spread=several,
+        )  # fmt: skip
         if made.slots:
             library = replace(library, tables=with_image(tables, library.image()))
         step()

@@ -3,37 +3,6 @@
  * how many bands each step has computed. */
 #include "crt/lockstep.h"
 
-#include "crt/slots.h"
-
-/* The step to go on with so that `step` can: itself, if all rows that its next
- * band reads are made, or the first maker of missing rows, or whom that one
- * waits for. Makers' links follow their readers', so one look from *from on is
- * enough; *from becomes the link that led to the maker, NULL if none did. */
-static uint32_t next_step(const struct crt_link **from, const uint16_t *done,
-                          uint32_t step)
-{
-    const struct crt_link *link = *from;
-    int32_t rows;
-    int32_t made;
-
-    *from = NULL;
-    for (; link->reader >= step; link++) {
-        if (link->reader != step) {
-            continue;
-        }
-        rows = (int32_t)done[step - 1u] * (int32_t)link->stride + link->ahead;
-        if (rows > (int32_t)link->rows) {
-            rows = (int32_t)link->rows;
-        }
-        made = (int32_t)done[link->maker - 1u] * (int32_t)link->made;
-        if (made < rows) {
-            step = link->maker;
-            *from = link;
-        }
-    }
-    return step;
-}
-
 int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
 {
     const struct crt_model *model = g->model;
@@ -41,8 +10,7 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
     const struct crt_link *links = &model->links[s->link];
     const struct crt_link *from = NULL;
     const struct crt_link *begun;
-    uint16_t *done =
-        (uint16_t *)(void *)((uint8_t *)g->base[0] + model->counters);
+    uint16_t *done = crt_lockstep_counters(g);
     uint32_t last = s->count;
     uint32_t step;
     uint32_t band;
@@ -59,7 +27,7 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
             from = links;
         }
         begun = from;
-        step = next_step(&from, done, step);
+        step = crt_lockstep_maker(&from, done, step);
         if (steps[step - 1u].kernel == NULL) {
             return (int)step;
         }
@@ -84,8 +52,7 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
 
 int crt_lockstep(struct crt_graph *g, void **p, const struct crt_stage *s)
 {
-    uint16_t *done =
-        (uint16_t *)(void *)((uint8_t *)g->base[0] + g->model->counters);
+    uint16_t *done = crt_lockstep_counters(g);
     uint32_t step;
     int error;
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 
 from pybuild.bounds.linear import Linear, Number, Steps
@@ -70,12 +72,15 @@ class Access:
     """A load or a store.
 
     least, end  of the bytes that it reaches, as far as is known
+    at, size    where it begins, as a sum of unknowns, and how many bytes it is
     """
 
     memory: Memory
     least: Number
     end: Number
     is_store: bool
+    at: Linear = field(default_factory=Linear, repr=False, compare=False)
+    size: int = field(default=0, repr=False, compare=False)
 
     @property
     def is_inside(self) -> bool:

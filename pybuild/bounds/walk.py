@@ -310,7 +310,7 @@ class _Walk:
         for memory, at in where.places:
             least, most = self.facts.range(at, (0, memory.bytes - size))
             end = most + size if least <= most else least
-            found.append(Access(memory, least, end, is_store))
+            found.append(Access(memory, least, end, is_store, at, size))
         return where
 
     def loaded(self, pointer: Expr, index: Expr, elem: DType, size: int) -> Value:

@@ -105,6 +105,11 @@ class BuildOptions:
         "other names over the model: tvm, those of microTVM's firmware; tvm:MODULE for "
         "tvmgen_MODULE.h",
     )  # fmt: skip
+    cores: int = option(
+        1, kinds.count(1), _CODE,
+        "let N equal cores that share memory compute a run together "
+        "(NAME_run_cores, NAME_work)",
+    )  # fmt: skip
     ram_limit: int | Mapping[int, int] | None = option(
         None, kinds.SIZE, _MEMORY,
         "use the fastest plan that fits this RAM, like 64K; else fail",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.bounds.static import layer_limits
+from pybuild.cores.spread import Spread
 from pybuild.emit.tables.tables import Tables
 from pybuild.options.table import BuildOptions
 from pybuild.package.choices import code_pieces, kernel_choices
@@ -12,6 +13,7 @@ from pybuild.package.memory import held, stages
 from pybuild.package.occupancy import occupancy
 from pybuild.package.provenance import Origin, command_of, provenance_of
 from pybuild.package.report import (
+    CoresUse,
     Flash,
     Ram,
     Report,
@@ -37,6 +39,7 @@ def made_report(
     options: BuildOptions,
     offered: Options,
     image: Callable[[], bytes],
+    spread: Spread | None = None,
 ) -> Report:
     """The cost of the build, and the reference that its results equal.
 
@@ -73,6 +76,7 @@ def made_report(
         stages=stages(plan),
         state=tables.state_bytes,
         warm_runs=tables.warm_runs,
+        cores=None if spread is None else cores_use(spread),
         signatures=graph.signatures,
         parameters=parameters,
         packed_constants=packed,
@@ -91,3 +95,10 @@ def made_report(
         cpu=processor.cpu if processor else "",
         features=processor.features if processor else "",
     )
+
+
+def cores_use(found: Spread) -> CoresUse:
+    """How several cores share the work, for a report."""
+    share = round(found.ratio, 3) if found.pays else 1.0
+    facts = found.cores, found.sliced, found.steps
+    return CoresUse(*facts, share, found.arena)

@@ -12,6 +12,7 @@ from pybuild.package.image_report import ImageReport
 from pybuild.package.memory import CONVERTED
 from pybuild.package.report import (
     Boundary,
+    CoresUse,
     Layer,
     RegionUse,
     Report,
@@ -122,9 +123,19 @@ def _rows(report: Report, names: _Names) -> Iterator[str]:
         if row.rows:
             over = f" of {names(row.shares_with)}" if row.shares_with else ""
             yield f"{row.placement:6} {names(row.tensor)}: {row.rows} rows{over}"
+    if report.cores is not None:
+        yield f"cores  {_cores(report.cores, report.ram.arena)}"
     if report.state:
         warm = f"; warm after {report.warm_runs} runs" if report.warm_runs else ""
         yield f"state  {report.state:,} bytes when saved, in the arena{warm}"
+
+
+def _cores(use: CoresUse, arena: int) -> str:
+    if not use.sliced:
+        return f"one: {use.cores} would take no less time"
+    share = f"{use.share:.2f} of one core's instructions by estimate"
+    more = f"arena {arena:,} instead of {use.arena:,} bytes"
+    return f"{use.cores}: {share}, {use.sliced} of {use.steps} steps in slices, {more}"
 
 
 def _weights(report: Report, names: _Names) -> Iterator[Grid | str]:

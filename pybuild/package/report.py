@@ -149,6 +149,22 @@ class RegionUse:
     holds: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class CoresUse:
+    """How a run is shared by equal cores, by estimate.
+
+    cores   as asked for; sliced: steps that all compute, of `steps`; 0: one core runs
+    share   of one core's instructions, from begin to end
+    arena   bytes of the plan for one core
+    """
+
+    cores: int
+    sliced: int
+    steps: int
+    share: float
+    arena: int
+
+
 @renamed(packed="packed_constants", made="provenance")
 @dataclass(frozen=True)
 class Report:
@@ -169,6 +185,7 @@ class Report:
     code       kernels in flash, as estimated
     bounds     what holds of each layer for any input: its sums, tests of data
     stack      of the kernels of an object, at most
+    cores      how several cores share the work; None: it is one core's
     signatures  of a file that has several: the one that is built, then the others
     command    that makes the same again
     savings    options with which the arena would be a twentieth smaller, or more
@@ -207,6 +224,7 @@ class Report:
     code: tuple[CodePiece, ...] = ()
     bounds: tuple[LayerLimits, ...] = ()
     stack: KernelStack = NO_STACK
+    cores: CoresUse | None = None
     signatures: tuple[str, ...] = ()
     command: str = ""
     savings: tuple[Saving, ...] = ()

@@ -190,6 +190,7 @@ def _runtime(
     )
     needed += ("lockstep",) if any(m.links for m in models) else ()
     needed += ("convert", "lockstep") if any(m.converts for m in models) else ()
+    needed += ("cores",) if any(m.cores > 1 for m in models) else ()
     needed += ("push",) if any(m.pushes for m in models) else ()
     needed += ("crc", "state") if any(m.kept for m in models) else ()
     needed += ("crc", "verify") if any(m.verified for m in models) else ()

@@ -25,7 +25,7 @@ def with_constant_args(
     users: dict[Func, list[tuple[int, ...]]] = defaultdict(list)
     for candidate in chosen:
         if candidate.func is not None and not isinstance(candidate.func, External):
-            users[candidate.func].append(candidate.args)
+            users[candidate.func] += [candidate.args, *candidate.slices]
     alike = {
         func: {
             i: each[0]
@@ -62,6 +62,10 @@ def _taking(candidate: Candidate, made: Mapping[Func, Func]) -> Candidate:
     if candidate.func is None or candidate.func not in made:
         return candidate
     func, given = made[candidate.func], candidate.func.args
-    pairs = zip(given, candidate.args, strict=True)
-    args = tuple(n for arg, n in pairs if arg in func.args)
-    return replace(candidate, func=func, args=args)
+
+    def taken(args: tuple[int, ...]) -> tuple[int, ...]:
+        pairs = zip(given, args, strict=True)
+        return tuple(n for arg, n in pairs if arg in func.args)
+
+    slices = tuple(map(taken, candidate.slices))
+    return replace(candidate, func=func, args=taken(candidate.args), slices=slices)

@@ -46,6 +46,7 @@ PROGRAMS = (
     "test_rpc_key.c",
     "test_calls.c",
     "test_lockstep.c",
+    "test_cores.c",
     "test_push.c",
     "test_state.c",
     "test_convert.c",

@@ -46,7 +46,8 @@ extern "C" {
     X(CRT_ERR_PUSHED, -33, "the input takes no rows, or it was bound")         \
     X(CRT_ERR_STATE, -34, "state is damaged, of another build, or not kept")   \
     X(CRT_ERR_OVERLAP, -35, "bound memory is used by a model during runs")     \
-    X(CRT_ERR_TASK, -36, "the step is not a kernel: only whole runs compute it")
+    X(CRT_ERR_TASK, -36, "step is not a kernel: only whole runs compute it")   \
+    X(CRT_ERR_CORE, -37, "another core did not come, or did not finish")
 
 /* Without a tag: they are ints, as what they are compared with.
  * MISRA 20.7: a name that is declared takes no brackets */

@@ -3,11 +3,50 @@
 #ifndef CRT_LOCKSTEP_H
 #define CRT_LOCKSTEP_H
 
-#include "crt/abi.h"
+#include "crt/slots.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+CRT_C_BODIES
+
+/* Where the bands are counted that each step of a stage has computed. */
+static inline uint16_t *crt_lockstep_counters(const struct crt_graph *g)
+{
+    return (uint16_t *)(void *)((uint8_t *)g->base[0] + g->model->counters);
+}
+
+/* The step to go on with so that `step` can: itself, if all rows that its next
+ * band reads are made, or the first maker of missing rows, or whom that one
+ * waits for. Makers' links follow their readers', so one look from *from on is
+ * enough; *from becomes the link that led to the maker, NULL if none did. */
+static inline uint32_t crt_lockstep_maker(const struct crt_link **from,
+                                          const uint16_t *done, uint32_t step)
+{
+    const struct crt_link *link = *from;
+    int32_t rows;
+    int32_t made;
+
+    *from = NULL;
+    for (; link->reader >= step; link++) {
+        if (link->reader != step) {
+            continue;
+        }
+        rows = (int32_t)done[step - 1u] * (int32_t)link->stride + link->ahead;
+        if (rows > (int32_t)link->rows) {
+            rows = (int32_t)link->rows;
+        }
+        made = (int32_t)done[link->maker - 1u] * (int32_t)link->made;
+        if (made < rows) {
+            step = link->maker;
+            *from = link;
+        }
+    }
+    return step;
+}
+
+CRT_C_BODIES_END
 
 /* Computes all bands of all steps of a stage, each as late as its readers
  * allow: the rows between two steps then need the fewest bytes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pybuild.dtype import DType
+from pybuild.emit.c.cores import cores_declarations
 from pybuild.emit.c.regions import macros, memory, set_devices_declaration
 from pybuild.emit.c.row_input import push_declarations, row_facts
 from pybuild.emit.c.samples import sample_declarations, sample_member
@@ -24,6 +25,7 @@ def header_file(tables: Tables, banner: str) -> str:
         f"#define {upper}_H",
         "",
         f'#include "crt/{"weights" if tables.parameters else "graph"}.h"',
+        *(['#include "crt/cores.h"'] if tables.cores > 1 else []),
         *(['#include "crt/push.h"'] if tables.pushes else []),
         *(['#include "crt/state.h"'] if tables.kept else []),
         *(['#include "crt/verify.h"'] if tables.verified else []),
@@ -45,6 +47,7 @@ def header_file(tables: Tables, banner: str) -> str:
             lines += row_facts(row, index, prefix)
             lines += _facts(row, prefix, f"{role} {index}")
     lines += _types(tables)
+    lines += cores_declarations(tables)
     lines += push_declarations(tables)
     lines += sample_declarations(tables)
     lines += state_declarations(tables)

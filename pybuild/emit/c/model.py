@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pybuild.dtype import DType
 from pybuild.emit.c.braces import braced
 from pybuild.emit.c.constants import declaration
+from pybuild.emit.c.cores import cores_definitions, slice_tables
 from pybuild.emit.c.regions import init_definition, size_macro
 from pybuild.emit.c.row_input import push_definitions, run_body
 from pybuild.emit.c.samples import forgotten, sample_definitions
@@ -78,7 +79,7 @@ def model_file(tables: Tables, banner: str) -> str:
     parts += ["", *kernels(tables.kernels, "static ")]
     if tables.memory:
         parts += [*block_comment("\n".join(memory_lines(tables))), ""]
-    printed = [*lists(tables), *_model(tables)]
+    printed = [*lists(tables), *slice_tables(tables), *_model(tables)]
     parts += [*printed, *sum_tables(tables, "\n".join(printed)), *functions(tables)]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -250,6 +251,7 @@ def functions(tables: Tables) -> list[str]:
         *run_body(tables),
         "}",
         "",
+        *cores_definitions(tables),
         *push_definitions(tables),
         *sample_definitions(tables),
         *state_definitions(tables),

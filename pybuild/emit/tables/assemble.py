@@ -256,6 +256,7 @@ class _Maker:
             device=step.device,
             layer=layer,
             names=tuple(a.name for a in candidate.func.args) if candidate.func else (),
+            slices=tuple(map(self.args.add, candidate.slices)),
         )
         step_must_fit(step, row, self.plan.graph)
         return row

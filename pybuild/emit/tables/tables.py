@@ -112,6 +112,7 @@ class StepRow:
     kernel  its symbol; "" for a task of the runtime's own
     device  index into the device table
     layer, comment  its short name, and what it does; names: of its arguments
+    slices  first index of each core's arguments; () if one core computes all
     """
 
     kernel: str
@@ -125,6 +126,7 @@ class StepRow:
     device: int = 0
     layer: str = ""
     names: tuple[str, ...] = ()
+    slices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,11 @@ class Tables:
     verified: bool = False
 
     @property
+    def cores(self) -> int:
+        """How many cores can compute a run together; 1 without slices."""
+        return max((len(step.slices) for step in self.steps), default=0) or 1
+
+    @property
     def arena_bytes(self) -> int:
         """The bytes of the CPU's arena, in all its regions."""
         return sum(row.bytes for row in self.regions if not row.device)
@@ -316,6 +323,7 @@ class Tables:
             + 5 * len(self.regions) - 5
             + MODEL_BYTES + text + dims
             + (STATE_BYTES + KEPT_BYTES * len(self.kept) if self.kept else 0)
+            + (8 + 4 * self.cores * len(self.steps) if self.cores > 1 else 0)
         )  # fmt: skip
 
     @property

@@ -99,6 +99,8 @@ class Candidate:
     small     little code for all layers, at more instructions or scratch
     spare     fewer bytes at far more instructions: where memory is short
     rare      share of the turns in which a rare test holds
+    slices    arguments with which each core computes its part of a call (cores/);
+              scratch is then of all cores; () if one core computes all
     cost      estimated instructions of one inference; `code` estimated bytes
     """
 
@@ -118,6 +120,7 @@ class Candidate:
     small: bool = False
     spare: bool = False
     rare: float = 0.0
+    slices: tuple[tuple[int, ...], ...] = ()
 
 
 # enum crt_task of crt/abi.h

@@ -1,0 +1,1 @@
+"""One net on several equal cores: each computes a share of every call of a kernel."""

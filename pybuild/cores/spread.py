@@ -1,0 +1,237 @@
+"""A plan whose kernels several equal cores compute together, where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pybuild.cores.disjoint import are_disjoint
+from pybuild.cores.slices import sliced
+from pybuild.errors import Problem
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.external import External
+from pybuild.options.table import BuildOptions
+from pybuild.plan.plan import Plan
+from pybuild.plan.request import Planner
+from pybuild.records import dataclass
+from pybuild.select.choose import options_of
+from pybuild.select.prices import price
+from pybuild.targets.target import Target
+
+OPTION = "--cores"
+# CRT_CORES_MAX of crt/cores.h
+MOST = 4
+# instructions of the first core to begin a call on others and to meet after it
+_MEET = 90
+# of one core's arena, what a plan for several may have, if some plan has that
+_RAM = 1.1
+_ALIGN = 16
+# plans that are made to find one within that
+_MOST_TRIES = 12
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A plan for several cores beside the plan for one.
+
+    plan, planner  for so many `cores`; those of one core where several never pay
+    one, several   estimated instructions of all kernels, from begin to end
+    arena          bytes of one core's plan
+    sliced         steps that all cores compute, of `steps` that have a kernel
+    """
+
+    planner: Planner
+    plan: Plan
+    cores: int
+    one: int
+    several: int
+    arena: int
+    sliced: int
+    steps: int
+
+    @property
+    def pays(self) -> bool:
+        """True if several cores take less time than one."""
+        return self.sliced > 0
+
+    @property
+    def ratio(self) -> float:
+        return self.several / max(self.one, 1)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A plan with these kernels, and their estimated instructions."""
+
+    planner: Planner
+    plan: Plan
+    cost: int
+
+    @property
+    def sliced(self) -> int:
+        return sum(bool(step.candidate.slices) for step in self.plan.steps)
+
+
+def spread(
+    planner: Planner, plan: Plan, asked: BuildOptions, table: Sequence[Target]
+) -> Spread:
+    """The plan for as many cores as are asked for: the same layers by the same kernels.
+
+    It takes the fastest slices if their plan has at most a tenth more memory; else, of
+    as few layers as that takes, slices with which outputs may still lie over inputs.
+    """
+    target, cores = table[0], asked.cores
+    chosen = _chosen(planner, plan)
+    one = _cost(plan, target, cores)
+    fast = {n: _best(c, target, cores) for n, c in chosen.items()}
+    most = _RAM * plan.arena_bytes
+
+    def tried(made: Mapping[str, Candidate]) -> _Tried:
+        kernels = dict(planner.kernels)
+        for layer, c in made.items():
+            kernels[layer] = [replace(c, spare=False)]
+            if c.finish is not None:  # a plan for whole tensors takes another
+                whole = (o for o in planner.kernels[layer] if o.finish is None)
+                kernels[layer] += [_best(o, target, cores) for o in whole]
+        targets = {node.output: target for node in planner.graph.nodes}
+        options = options_of(kernels, targets)
+        other = Planner(planner.graph, kernels, options, planner.devices)
+        found = other.plan(asked)
+        return _Tried(other, found, _cost(found, target, cores))
+
+    best = tried(fast)
+    if best.plan.arena_bytes > most:
+        small = {n: _best(c, target, cores, in_place=True) for n, c in chosen.items()}
+        best = _smaller(fast, small, best, most, tried)
+    steps = sum(step.candidate.func is not None for step in plan.steps)
+    if not best.sliced or best.cost >= one:
+        return Spread(planner, plan, cores, one, one, plan.arena_bytes, 0, steps)
+    facts = cores, one, best.cost, plan.arena_bytes, best.sliced, steps
+    return Spread(best.planner, best.plan, *facts)
+
+
+def _smaller(
+    fast: Mapping[str, Candidate],
+    small: Mapping[str, Candidate],
+    first: _Tried,
+    most: float,
+    tried: Callable[[Mapping[str, Candidate]], _Tried],
+) -> _Tried:
+    """A plan within `most` bytes, if one is found: layers take their small slices, the
+    one first with which the plan gets smallest. Else the fastest plan."""
+    made, best, tries = dict(fast), first, _MOST_TRIES
+    left = [name for name in fast if fast[name] != small[name]]
+    while left and tries > 0:
+        found = [(name, tried({**made, name: small[name]})) for name in left[:tries]]
+        tries -= len(found)
+        name, best = min(found, key=lambda one: (one[1].plan.arena_bytes, one[1].cost))
+        if best.plan.arena_bytes <= most:
+            return best
+        made[name] = small[name]
+        left.remove(name)
+    return first
+
+
+def _cost(plan: Plan, target: Target, cores: int) -> int:
+    """The estimated instructions of a plan's kernels from begin to end."""
+    own = (replace(step.candidate, finish=None) for step in plan.steps)
+    return sum(_instructions(c, target, cores) for c in own if c.func is not None)
+
+
+def _chosen(planner: Planner, plan: Plan) -> Mapping[str, Candidate]:
+    """The kernel that the plan has for each layer."""
+    first: dict[str, Candidate] = {}
+    for step in plan.steps:
+        first.setdefault(step.node.output, step.candidate)
+    found: dict[str, Candidate] = {}
+    for layer, kernels in planner.kernels.items():
+        mine = [c for c in kernels if layer in first and _is(c, first[layer])]
+        if mine:
+            found[layer] = mine[0]
+    return found
+
+
+def _is(one: Candidate, other: Candidate) -> bool:
+    """True if they do the same work: a plan may have named its tensors anew."""
+    return _work(one) == _work(other)
+
+
+def _work(c: Candidate) -> tuple[object, ...]:
+    return c.func, c.args, c.images, c.bands, c.scratch
+
+
+def _best(
+    c: Candidate, target: Target, cores: int, in_place: bool = False
+) -> Candidate:
+    """The candidate with the fastest proven slices; itself, if none are faster.
+
+    in_place  only those with which outputs may lie over inputs as before
+    """
+    finish = c.finish and _best(c.finish, target, cores, in_place)
+    plain = replace(c, finish=finish) if finish is not c.finish else c
+    is_known = c.func is not None and not isinstance(c.func, External)
+    if not is_known or c.over is not None or c.also_in_place:
+        return plain
+    alone = _instructions(replace(c, finish=None), target, cores)
+    size = -(-c.scratch // _ALIGN) * _ALIGN
+    found: list[tuple[int, int, Candidate]] = []
+    for number, one in enumerate(sliced(c)):
+        shares = tuple(
+            (*c.args, *share, core * size)
+            for core, share in enumerate(one.shares(cores))
+        )
+        made = replace(
+            plain,
+            func=one.func,
+            args=(*c.args, 0, one.extent, 0),
+            slices=shares,
+            scratch=cores * size,
+        )
+        cost = _instructions(replace(made, finish=None), target, cores)
+        found.append((cost, number, made))
+    for cost, _, made in sorted(found, key=lambda each: each[:2]):
+        if cost >= alone:
+            break
+        proven, kept = are_disjoint(made, made.slices)
+        lost = kept != c.in_place
+        if proven and not (lost and (in_place or c.finish is not None)):
+            return replace(made, in_place=kept)
+    return plain
+
+
+def _instructions(c: Candidate, target: Target, cores: int) -> int:
+    """The estimated instructions of a candidate from begin to end: those of its longest
+    slice, and of meeting; with what ends its work."""
+    rest = _instructions(c.finish, target, cores) if c.finish is not None else 0
+    own = replace(c, finish=None)
+    if not c.slices:
+        return rest + price(own, target).instructions
+    longest = max(price(replace(own, args=a), target).instructions for a in c.slices)
+    return rest + longest + c.images * c.bands * _MEET * (cores - 1)
+
+
+def cores_problems(asked: BuildOptions, several_models: bool = False) -> list[Problem]:
+    """What does not go together with several cores yet."""
+    if asked.cores == 1:
+        return []
+    others = {
+        "--push": (bool(asked.push), "rows are computed as they come, by one core"),
+        "--emit obj": (asked.emit == "obj", "slices are written as C"),
+        "--verify": (asked.verify, "its checksums leave out the table of slices"),
+        "--device": (
+            isinstance(asked.target, Mapping) and len(asked.target) > 1,
+            "a device is another processor, not another core",
+        ),
+        "several models": (
+            several_models or not asked.alone,
+            "kernels that models share have no slices",
+        ),
+    }
+    found = []
+    if asked.cores > MOST:
+        found.append(Problem(OPTION, f"{asked.cores} are too many", f"1 to {MOST}"))
+    return found + [
+        Problem(OPTION, f"cannot be combined with {word}: {why}", f"leave out {OPTION}")
+        for word, (given, why) in others.items()
+        if given
+    ]

@@ -1,0 +1,31 @@
+"""The program of docs/two-cores.md, built and run with threads as cores."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pybuild
+from pybuild.emit.content import pieces
+from tests.toolchains import require, run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_program_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "two-cores.md").read_text()
+    (program,) = re.findall(r"test_page.py -->\n```c\n(.*?)```", page, re.DOTALL)
+    model = pybuild.load(ROOT / "examples/digits/digits_int8.tflite")
+    library = model.build(name="digits", target="cortex-m33", cores=2)
+    for file, content in library.files().items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(b"".join(pieces(content)))
+    (tmp_path / "program.c").write_text(program)
+    names = ["program.c", "digits.c", "digits_weights.c"]
+    files = [*(tmp_path / n for n in names), *(tmp_path / "crt/src").glob("*.c")]
+    flags = ["-std=c99", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-pthread"]
+    include = [f"-I{tmp_path}", f"-I{tmp_path / 'crt/include'}"]
+    run([require("gcc"), *flags, *include, *files, "-o", tmp_path / "program"])
+    assert run([tmp_path / "program"]) == "0\n"
+    share = f"{library.spread.ratio:.2f} of one core's instructions"
+    assert share in page and share in str(library.report())
