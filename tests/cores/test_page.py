@@ -28,4 +28,4 @@ def test_the_program_of_the_page(tmp_path: Path) -> None:
     run([require("gcc"), *flags, *include, *files, "-o", tmp_path / "program"])
     assert run([tmp_path / "program"]) == "0\n"
     share = f"{library.spread.ratio:.2f} of one core's instructions"
-    assert share in page and share in str(library.report())
+    assert share in page and share in str(library.report)
