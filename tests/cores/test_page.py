@@ -27,5 +27,8 @@ def test_the_program_of_the_page(tmp_path: Path) -> None:
     include = [f"-I{tmp_path}", f"-I{tmp_path / 'crt/include'}"]
     run([require("gcc"), *flags, *include, *files, "-o", tmp_path / "program"])
     assert run([tmp_path / "program"]) == "0\n"
-    share = f"{library.spread.ratio:.2f} of one core's instructions"
-    assert share in page and share in str(library.report)
+    use = library.report.cores
+    assert use is not None and (use.cores, use.sliced) == (2, 4)
+    arena = f"arena {library.tables.arena_bytes:,} instead of {use.arena:,} bytes"
+    line = f"cores  2: {use.share:.2f} of one core's instructions by estimate, 4 of"
+    assert line in page and arena in page
