@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybuild.cores.spread import Spread
+from pybuild.cores.core_plan import Spread
 from pybuild.dtype import Array
 from pybuild.ecosystems.packaged import Packaged
 from pybuild.emit.content import Content, pieces, whole

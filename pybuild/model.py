@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import passes
-from pybuild.cores.spread import cores_problems, spread
+from pybuild.cores.core_plan import cores_problems, spread
 from pybuild.dtype import Array
 from pybuild.ecosystems.tvm import must_not_clash, tvm_problems
 from pybuild.emit.tables.assemble import make_tables

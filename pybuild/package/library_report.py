@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.bounds.static import layer_limits
-from pybuild.cores.spread import Spread
+from pybuild.cores.core_plan import Spread
 from pybuild.emit.tables.tables import Tables
 from pybuild.options.table import BuildOptions
 from pybuild.package.choices import code_pieces, kernel_choices

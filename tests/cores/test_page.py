@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_program_of_the_page(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "two-cores.md").read_text()
-    (program,) = re.findall(r"test_page.py -->\n```c\n(.*?)```", page, re.DOTALL)
+    found = re.findall(r"test_page.py -->\n```c\n(.*?)```", page, re.DOTALL)
+    program, pico = found
     model = pybuild.load(ROOT / "examples/digits/digits_int8.tflite")
     library = model.build(name="digits", target="cortex-m33", cores=2)
     for file, content in library.files().items():
@@ -27,5 +28,13 @@ def test_the_program_of_the_page(tmp_path: Path) -> None:
     include = [f"-I{tmp_path}", f"-I{tmp_path / 'crt/include'}"]
     run([require("gcc"), *flags, *include, *files, "-o", tmp_path / "program"])
     assert run([tmp_path / "program"]) == "0\n"
-    share = f"{library.spread.ratio:.2f} of one core's instructions"
-    assert share in page and share in str(library.report())
+    (tmp_path / "pico").mkdir()
+    head = "void multicore_launch_core1(void (*entry)(void));\n"
+    (tmp_path / "pico" / "multicore.h").write_text(head)  # in the SDK's place
+    (tmp_path / "pico.c").write_text(pico)
+    run([require("gcc"), *flags, *include, "-fsyntax-only", tmp_path / "pico.c"])
+    use = library.report.cores
+    assert use is not None and (use.cores, use.sliced) == (2, 4)
+    arena = f"arena {library.tables.arena_bytes:,} instead of {use.arena:,} bytes"
+    line = f"cores  2: {use.share:.2f} of one core's instructions by estimate, 4 of"
+    assert line in page and arena in page

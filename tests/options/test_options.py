@@ -91,7 +91,7 @@ VALUES = {
     "data": "x.npz", "test": "y.npz", "calibrate": "entropy", "percentile": 99.0,
     "keep_float": ("conv",), "int16": ("dense",), "max_loss": 0.005,
     "boundary": "int8", "bias_correction": False, "fit_weights": False,
-    "equalise": False, "nan": "ignore",
+    "equalise": False, "nan": "ignore", "cores": 3,
 }  # fmt: skip
 
 

@@ -1,0 +1,51 @@
+"""What several cores get: proofs that refuse, options that do not go together, builds
+that stay with one core."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pybuild.cores.disjoint import are_disjoint
+from pybuild.errors import BuildError
+from tests.cores.nets import small
+from tests.graphs.networks import Network
+
+
+def test_slices_that_meet_are_not_proven() -> None:
+    library = small().build(target="cortex-m33", cores=2)
+    candidates = [s.candidate for s in library.plan.steps if s.candidate.slices]
+    assert len(candidates) > 3
+    for one in candidates:
+        assert are_disjoint(one, one.slices)[0]
+        assert not are_disjoint(one, (one.args, one.args))[0]
+
+
+def test_slices_cover_what_one_core_computes() -> None:
+    library = small().build(target="cortex-m0", cores=3)
+    for step in library.plan.steps:
+        ends = [args[-3:-1] for args in step.candidate.slices]
+        if ends:
+            whole = step.candidate.args[-3:-1]
+            assert (ends[0][0], ends[-1][1]) == whole
+            assert all(a[1] == b[0] for a, b in pairwise(ends))
+
+
+def test_a_build_without_slices_is_that_of_one_core() -> None:
+    net = Network("tiny", (1, 1), "int8", 1)
+    net.dense("scores", 1)
+    library = net.model().build(cores=2)
+    assert library.tables.cores == 1 and "_run_cores" not in library.sources()["tiny.h"]
+    assert library.sources()["tiny.c"] == net.model().build().sources()["tiny.c"]
+    assert library.report.cores is not None and library.report.cores.sliced == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"cores": 5}, "5 are too many"), ({"cores": 2, "verify": True}, "--verify"),
+     ({"cores": 2, "push": "image"}, "--push"), ({"cores": 0}, "not a number from 1")],
+)  # fmt: skip
+def test_what_does_not_go_together(options: dict[str, object], told: str) -> None:
+    with pytest.raises(BuildError, match=told):
+        small().build(**options)  # type: ignore[arg-type]
