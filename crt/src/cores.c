@@ -250,11 +250,6 @@ static int run(const struct crt_cores_job *job)
          stage++) {
         error = run_stage(job, stage);
     }
-    if (job->g->model->accelerator != NULL) {
-        int late = job->g->model->accelerator->wait(job->g);
-
-        error = error != CRT_OK ? error : late;
-    }
     return crt_end(job->g, error);
 }
 

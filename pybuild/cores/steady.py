@@ -107,20 +107,18 @@ class _Moved:
     def __init__(self) -> None:
         self.fresh: Iterator[int] = itertools.count()
 
-    def fresh_unknown(self) -> Sum:
+    def unknown(self) -> Sum:
         return {(f"{_OPEN}{next(self.fresh)}",): 1}
 
     def added(
         self, loop: For, known: dict[str, Sum], names: list[str]
     ) -> dict[str, Sum]:
         begun: dict[str, Sum] = {name: {(name,): 1} for name in names}
-        inside: dict[str, Sum] = {**known, **begun, loop.var.name: self.fresh_unknown()}
+        inside: dict[str, Sum] = {**known, **begun, loop.var.name: self.unknown()}
         self.block(loop.body, inside)
         made = {name: _plus(inside[name], begun[name], -1) for name in names}
         free = {n for n, sum_ in made.items() if not self._uses(sum_, set(names))}
-        return {
-            name: made[name] if name in free else self.fresh_unknown() for name in names
-        }
+        return {name: made[name] if name in free else self.unknown() for name in names}
 
     def _uses(self, found: Sum, names: set[str]) -> bool:
         return any(names & set(each) for each in found)
@@ -136,7 +134,7 @@ class _Moved:
                     self.block(second, other)
                     for name in changed(first + second):
                         same = name in one and one.get(name) == other.get(name)
-                        known[name] = one[name] if same else self.fresh_unknown()
+                        known[name] = one[name] if same else self.unknown()
                 case For():
                     self.loop(stmt, known)
 
@@ -147,7 +145,7 @@ class _Moved:
         for name in names:
             before = known.get(name, {(name,): 1})
             step = added[name]
-            known[name] = self.fresh_unknown()
+            known[name] = self.unknown()
             if not _is_open(step) and not self._uses(step, changed(loop.body)):
                 known[name] = _plus(before, _times(step, turns)) if step else before
 
@@ -157,7 +155,7 @@ class _Moved:
             return span
         if set(span) <= {()}:
             return {(): -(-span.get((), 0) // loop.step)}
-        return self.fresh_unknown()
+        return self.unknown()
 
     def value(self, expr: Expr, known: dict[str, Sum]) -> Sum:
         match expr:
@@ -173,4 +171,4 @@ class _Moved:
                 return _plus(self.value(a, known), self.value(b, known), -1)
             case Binary("*", a, b):
                 return _times(self.value(a, known), self.value(b, known))
-        return self.fresh_unknown()
+        return self.unknown()

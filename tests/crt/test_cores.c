@@ -47,6 +47,7 @@ struct both {
 };
 
 static struct both two;
+static int flips; /* a bit of a counter, while the first core waits */
 
 static void work(void)
 {
@@ -62,6 +63,8 @@ static int yields(void *context, uint32_t core)
     if (core != 0 || b->left == 0)
         return 1;
     b->left--;
+    if (flips != 0)
+        arena[AT_COUNT + 1] |= 0x40u;
     work();
     return 0;
 }
@@ -122,6 +125,18 @@ static void test_runs(void)
     EXPECT(two.error == CRT_ERR_INPUT_CONSUMED);
 }
 
+static void test_stage_of_one_step(void)
+{
+    static const struct crt_stage alone[] = {{0, 1, 0, 0}};
+    struct crt_model m = plain();
+
+    m.stages = alone;
+    start(&m, &cut, WIDE);
+    two.left = 9;
+    EXPECT(go() == CRT_OK);
+    EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
+}
+
 static void test_core_that_never_comes(void)
 {
     struct crt_model m = plain();
@@ -170,6 +185,44 @@ static void test_lockstep(void)
     EXPECT(go() == CRT_OK);
     EXPECT(memcmp(arena + AT_Y, wanted, HALF) == 0);
     EXPECT(arena[AT_Z] == 79);
+}
+
+static void test_flipped_counter(void)
+{
+    struct crt_model m = made();
+
+    start(&m, &few, ROWS);
+    two.left = 99;
+    flips = 1;
+    work();
+    EXPECT(go() == CRT_ERR_ROWS);
+    flips = 0;
+    EXPECT(two.g.failed_step == 0);
+}
+
+/* A task, which the first core does by itself. */
+static const void *const packed[] = {y};
+static const int32_t unpacks[] = {CRT_TASK_UNPACK, WIDE, WIDE};
+static const struct crt_step task[] = {
+    {NULL, unpacks, packed, of_wide, 1, 1, 1, 0, 1, 0}};
+
+static int copies(const void *from, uint32_t from_bytes, void *to,
+                  uint32_t to_bytes)
+{
+    memcpy(to, from, to_bytes);
+    return from_bytes != to_bytes;
+}
+
+static void test_task(void)
+{
+    struct crt_model m = plain();
+
+    m.steps = task;
+    m.unpack = copies;
+    start(&m, &cut, WIDE);
+    work();
+    EXPECT(go() == CRT_OK);
+    EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
 }
 
 static const int32_t *const none[] = {NULL, NULL, NULL, NULL,
@@ -226,9 +279,12 @@ static void test_wrong(void)
 int main(void)
 {
     test_runs();
+    test_stage_of_one_step();
     test_core_that_never_comes();
     test_core_that_stops();
     test_lockstep();
+    test_flipped_counter();
+    test_task();
     test_stages_of_one_core();
 #ifndef CRT_NO_HOOK
     test_hook();

@@ -59,7 +59,8 @@ struct crt_cores {
  * the first core; the others are in crt_cores_work, or come to it soon. With a
  * hook (crt_graph_set_hook) the first core computes all by itself.
  *
- * Shapes  pointers[model->pointer_count], of the first core's own stack
+ * Shapes  pointers[model->pointer_count], of the first core's own stack; the
+ *         model has no devices
  * Errors  as crt_graph_run. CRT_ERR_CORE: `wait` gave up. If a core never came,
  *         nothing was touched, and the next run may be the right one. If one
  *         stopped on its way, the result is lost; it may still write its slice:
