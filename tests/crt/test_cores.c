@@ -1,9 +1,17 @@
 /* Two cores in one thread: a core that waits lets the other go on, by the hook
  * that it has for waiting. A core whose hook gives up comes back later, and
  * does what it was told meanwhile. */
+#ifdef __linux__
+#define _DEFAULT_SOURCE /* of setitimer */
+#endif
 #include "rings.h"
 
 #include "crt/cores.h"
+
+#ifdef __linux__
+#include <signal.h>
+#include <sys/time.h>
+#endif
 
 /* ---- a model of one step, y = 2 x, cut in two -----------------------------
  */
@@ -47,6 +55,7 @@ struct both {
 };
 
 static struct both two;
+enum { ONCE = 1000 };
 static int flips; /* a bit of a counter, while the first core waits */
 
 static void work(void)
@@ -62,6 +71,10 @@ static int yields(void *context, uint32_t core)
 
     if (core != 0 || b->left == 0)
         return 1;
+    if (b->left == ONCE) { /* gives up just when the other is done */
+        work();
+        return 1;
+    }
     b->left--;
     if (flips != 0)
         arena[AT_COUNT + 1] |= 0x40u;
@@ -136,6 +149,40 @@ static void test_stage_of_one_step(void)
     EXPECT(go() == CRT_OK);
     EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
 }
+
+static void test_done_just_when_given_up(void)
+{
+    struct crt_model m = plain();
+
+    start(&m, &cut, WIDE);
+    two.left = ONCE;
+    EXPECT(go() == CRT_OK);
+    EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
+}
+
+#ifdef __linux__
+static void comes(int signal)
+{
+    (void)signal;
+    two.cores.wait = yields;
+    work();
+}
+
+/* Without `wait` a core spins; the other one comes by a signal here. */
+static void test_spins(void)
+{
+    static const struct itimerval soon = {{0, 0}, {0, 20000}};
+    struct crt_model m = plain();
+
+    start(&m, &cut, WIDE);
+    two.left = 9;
+    two.cores.wait = NULL;
+    EXPECT(signal(SIGALRM, comes) != SIG_ERR);
+    EXPECT(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+    EXPECT(go() == CRT_OK);
+    EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
+}
+#endif
 
 static void test_core_that_never_comes(void)
 {
@@ -280,6 +327,10 @@ int main(void)
 {
     test_runs();
     test_stage_of_one_step();
+    test_done_just_when_given_up();
+#ifdef __linux__
+    test_spins();
+#endif
     test_core_that_never_comes();
     test_core_that_stops();
     test_lockstep();
