@@ -172,36 +172,38 @@ static int lockstep(const struct crt_cores_job *job, const struct crt_stage *s)
     uint32_t last;
     uint32_t step;
     uint32_t band;
-    int error = CRT_OK;
+    int error;
 
     for (step = 0; step < s->count; step++) {
         done[step] = 0;
     }
-    last = s->count;
-    while (error == CRT_OK && last != 0u) {
+    last = s->count; /* two or more */
+    for (;;) {
         if (from == NULL && done[last - 1u] == steps[last - 1u].bands) {
             last--;
-            continue;
-        }
-        step = from == NULL ? last : from->reader;
-        from = from == NULL ? links : from;
-        begun = from;
-        step = crt_lockstep_maker(&from, done, step) - 1u;
-        band = done[step];
-        error = CRT_ERR_ROWS; /* a bit of it has flipped */
-        if (band < steps[step].bands) {
-            done[step]++;
-            error = call(job, s->first + step, 0, band);
-        }
-        if (error != CRT_OK) {
-            g->failed_step = (int16_t)(s->first + step);
-        } else if (from == NULL && begun->asker != 0u) { /* none was lacking */
-            from = &links[begun->asker - 1u];
+            if (last == 0u) {
+                return CRT_OK;
+            }
         } else {
-            /* from the link that led here, or from the last step */
+            step = from == NULL ? last : from->reader;
+            from = from == NULL ? links : from;
+            begun = from;
+            step = crt_lockstep_maker(&from, done, step) - 1u;
+            band = done[step];
+            error = CRT_ERR_ROWS; /* a bit of it has flipped */
+            if (band < steps[step].bands) {
+                done[step]++;
+                error = call(job, s->first + step, 0, band);
+            }
+            if (error != CRT_OK) {
+                g->failed_step = (int16_t)(s->first + step);
+                return error;
+            }
+            if (from == NULL && begun->asker != 0u) { /* none was lacking */
+                from = &links[begun->asker - 1u];
+            } /* else from the link that led here, or from the last step */
         }
     }
-    return error;
 }
 
 static int run_stage(const struct crt_cores_job *job, uint32_t index)
@@ -246,9 +248,11 @@ static int run(const struct crt_cores_job *job)
     if (error != CRT_OK) {
         return error;
     }
-    for (stage = 0; error == CRT_OK && stage != job->g->model->stage_count;
-         stage++) {
+    for (stage = 0; stage != job->g->model->stage_count; stage++) {
         error = run_stage(job, stage);
+        if (error != CRT_OK) {
+            break;
+        }
     }
     return crt_end(job->g, error);
 }
@@ -269,12 +273,12 @@ int crt_cores_run(struct crt_graph *g, struct crt_cores *cores,
     }
 #endif
     error = gather(cores, slices->cores);
-    if (error == CRT_OK && cores->lost != 0u) {
-        cores->lost = 0; /* the core is back, and writes no more */
-        error = crt_graph_reset(g);
-    }
     if (error != CRT_OK) {
         return error;
+    }
+    if (cores->lost != 0u) {
+        cores->lost = 0; /* the core is back, and writes no more */
+        (void)crt_graph_reset(g);
     }
     job.g = g;
     job.cores = cores;

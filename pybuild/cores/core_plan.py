@@ -83,7 +83,7 @@ def spread(
     target, cores = table[0], asked.cores
     chosen = _chosen(planner, plan)
     one = _cost(plan, target, cores)
-    fast = {n: _best(c, target, cores) for n, c in chosen.items()}
+    fast = {n: sliced_candidate(c, target, cores) for n, c in chosen.items()}
     most = _RAM * plan.arena_bytes
 
     def tried(made: Mapping[str, Candidate]) -> _Tried:
@@ -92,7 +92,7 @@ def spread(
             kernels[layer] = [replace(c, spare=False)]
             if c.finish is not None:  # a plan for whole tensors takes another
                 whole = (o for o in planner.kernels[layer] if o.finish is None)
-                kernels[layer] += [_best(o, target, cores) for o in whole]
+                kernels[layer] += [sliced_candidate(o, target, cores) for o in whole]
         targets = {node.output: target for node in planner.graph.nodes}
         options = options_of(kernels, targets)
         other = Planner(planner.graph, kernels, options, planner.devices)
@@ -101,7 +101,10 @@ def spread(
 
     best = tried(fast)
     if best.plan.arena_bytes > most:
-        small = {n: _best(c, target, cores, in_place=True) for n, c in chosen.items()}
+        small = {
+            n: sliced_candidate(c, target, cores, in_place=True)
+            for n, c in chosen.items()
+        }
         best = _smaller(fast, small, best, most, tried)
     steps = sum(step.candidate.func is not None for step in plan.steps)
     if not best.sliced or best.cost >= one:
@@ -160,14 +163,14 @@ def _work(c: Candidate) -> tuple[object, ...]:
     return c.func, c.args, c.images, c.bands, c.scratch
 
 
-def _best(
+def sliced_candidate(
     c: Candidate, target: Target, cores: int, in_place: bool = False
 ) -> Candidate:
     """The candidate with the fastest proven slices; itself, if none are faster.
 
     in_place  only those with which outputs may lie over inputs as before
     """
-    finish = c.finish and _best(c.finish, target, cores, in_place)
+    finish = c.finish and sliced_candidate(c.finish, target, cores, in_place)
     plain = replace(c, finish=finish) if finish is not c.finish else c
     is_known = c.func is not None and not isinstance(c.func, External)
     if not is_known or c.over is not None or c.also_in_place:

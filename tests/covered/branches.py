@@ -58,6 +58,11 @@ NEVER = (
         "crt_end has given back the error that it was given, which was one",
     ),
     (
+        "wait_for", "cores->wait != NULL",
+        "a core that spins without a hook goes on only when another one has written: "
+        "the simulator has one (on a PC it comes by a signal)",
+    ),
+    (
         "attach", "home != NULL",
         "memory of a region is never at address 0 for the CPU; lazy tensors, which "
         "have none, have gone another way in this code",

@@ -184,6 +184,68 @@ static void test_spins(void)
 }
 #endif
 
+/* ---- three cores, and one --------------------------------------------------
+ */
+
+static const int32_t thirds[] = {0, 2, 2, 5, 5, WIDE};
+static const int32_t *const in_three[] = {thirds, thirds + 2, thirds + 4};
+static const struct crt_slices three = {in_three, 3};
+static const int32_t *const in_one[] = {parts};
+static const struct crt_slices uncut = {in_one, 1};
+
+static void work_of(uint32_t core)
+{
+    two.error =
+        crt_cores_work(&two.g, &two.cores, two.slices, two.pointers[1], core);
+}
+
+static int both_come(void *context, uint32_t core)
+{
+    (void)context;
+    if (core != 0)
+        return 1;
+    work_of(1);
+    work_of(2);
+    return 0;
+}
+
+/* The third core comes no more. */
+static int one_comes(void *context, uint32_t core)
+{
+    (void)context;
+    if (core != 0 || two.left-- == 0)
+        return 1;
+    work_of(1);
+    return 0;
+}
+
+static void test_three(void)
+{
+    struct crt_model m = plain();
+
+    start(&m, &three, WIDE);
+    two.cores.wait = both_come;
+    EXPECT(go() == CRT_OK);
+    EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
+    EXPECT(crt_graph_set_input(&two.g, 0, x, WIDE) == CRT_OK);
+    two.cores.wait = one_comes;
+    two.left = 3;
+    EXPECT(go() == CRT_ERR_CORE);
+    start(&m, &uncut, WIDE);
+    EXPECT(go() == CRT_OK);
+    EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
+}
+
+static void test_no_stages(void)
+{
+    struct crt_model m = plain();
+
+    m.stage_count = 0;
+    start(&m, &cut, WIDE);
+    two.left = 9;
+    EXPECT(go() == CRT_OK);
+}
+
 static void test_core_that_never_comes(void)
 {
     struct crt_model m = plain();
@@ -234,6 +296,16 @@ static void test_lockstep(void)
     EXPECT(arena[AT_Z] == 79);
 }
 
+static void test_stops_in_lockstep(void)
+{
+    struct crt_model m = made();
+
+    start(&m, &few, ROWS);
+    two.left = 3;
+    EXPECT(go() == CRT_ERR_CORE);
+    EXPECT(two.g.failed_step >= 0 && two.g.valid == 0);
+}
+
 static void test_flipped_counter(void)
 {
     struct crt_model m = made();
@@ -270,6 +342,27 @@ static void test_task(void)
     work();
     EXPECT(go() == CRT_OK);
     EXPECT(memcmp(arena + AT_Y, y, WIDE) == 0);
+}
+
+static int fails(const void *from, uint32_t from_bytes, void *to,
+                 uint32_t to_bytes)
+{
+    (void)from;
+    (void)from_bytes;
+    (void)to;
+    (void)to_bytes;
+    return 1;
+}
+
+static void test_task_fails(void)
+{
+    struct crt_model m = plain();
+
+    m.steps = task;
+    m.unpack = fails;
+    start(&m, &cut, WIDE);
+    work();
+    EXPECT(go() == CRT_ERR_UNPACK);
 }
 
 static const int32_t *const none[] = {NULL, NULL, NULL, NULL,
@@ -311,6 +404,8 @@ static void test_wrong(void)
 
     memset(&empty, 0, sizeof empty);
     start(&m, &cut, WIDE);
+    EXPECT(crt_cores_run(NULL, &two.cores, &cut, p) == CRT_ERR_NULL);
+    EXPECT(crt_cores_work(NULL, &two.cores, &cut, p, 1) == CRT_ERR_NULL);
     EXPECT(crt_cores_run(&empty, &two.cores, &cut, p) == CRT_ERR_NULL);
     EXPECT(crt_cores_run(&two.g, NULL, &cut, p) == CRT_ERR_NULL);
     EXPECT(crt_cores_run(&two.g, &two.cores, NULL, p) == CRT_ERR_NULL);
@@ -331,11 +426,15 @@ int main(void)
 #ifdef __linux__
     test_spins();
 #endif
+    test_three();
+    test_no_stages();
     test_core_that_never_comes();
     test_core_that_stops();
     test_lockstep();
+    test_stops_in_lockstep();
     test_flipped_counter();
     test_task();
+    test_task_fails();
     test_stages_of_one_core();
 #ifndef CRT_NO_HOOK
     test_hook();

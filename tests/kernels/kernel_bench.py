@@ -208,7 +208,7 @@ def run_llvm(
     features  of the processor, whose instructions Intrins may be
     """
     funcs, which = _functions(jobs)
-    engines = _engines(funcs, features)
+    engines = engines_of(funcs, features)
     results = []
     for job, number in zip(jobs, which, strict=True):
         func = funcs[number]
@@ -237,7 +237,9 @@ def _guarded(data: bytes) -> Any:
     return ctypes.create_string_buffer(fence + data + fence, len(data) + 2 * GUARD)
 
 
-def _engines(funcs: Sequence[Func], features: frozenset[str]) -> dict[Func, Any]:
+def engines_of(
+    funcs: Sequence[Func], features: frozenset[str] = frozenset()
+) -> dict[Func, Any]:
     """In which each is compiled. In the tests of the whole tree LLVM optimises for one
     of four."""
     if not sampled.drawn:
