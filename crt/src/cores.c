@@ -72,7 +72,8 @@ static int wait_for(const struct crt_cores *cores,
 
 /* ---- one call ------------------------------------------------------------ */
 
-/* What all cores know of a run; the first core's run has more. */
+/* What all cores know of a run; the first core's run has more.
+ * MISRA 11.8, in this file: a job is const, what it points to is written */
 struct crt_cores_job {
     struct crt_graph *g;
     struct crt_cores *cores;
@@ -155,7 +156,9 @@ static int is_cut(const struct crt_cores_job *job, uint32_t first,
         if (model->steps[step].kernel == NULL) {
             return 0;
         }
-        found |= *slices_of(job->slices, step) != NULL;
+        if (*slices_of(job->slices, step) != NULL) {
+            found = 1;
+        }
     }
     return found;
 }
@@ -196,7 +199,8 @@ static int lockstep(const struct crt_cores_job *job, const struct crt_stage *s)
                 error = call(job, s->first + step, 0, band);
             }
             if (error != CRT_OK) {
-                g->failed_step = (int16_t)(s->first + step);
+                step += s->first;
+                g->failed_step = (int16_t)step;
                 return error;
             }
             if (from == NULL && begun->asker != 0u) { /* none was lacking */

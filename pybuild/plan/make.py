@@ -125,7 +125,8 @@ def make_plan(
     if pushed:
         assert unpushed is not None, "it is compared with that of inputs that are held"
         search = Search(graph, options, views, keep_inputs, lazy, (), known or Saved())
-        return lighter(pushed_plan(search, pushed, made, ram_limit, unpushed))
+        cost = partial(_cost, weighed)
+        return lighter(pushed_plan(search, pushed, made, ram_limit, unpushed, cost))
 
     whole = partial(_whole, graph, views, keep_inputs, lazy)
     found = whole([(node, _best(offers)) for node, offers in options])
@@ -224,11 +225,13 @@ def _times(
         steps = exchanged(whole, options, weighed).steps
         return sum(estimated(steps, weighed.options)) or 1
 
-    def times(plan: Plan) -> float:
-        works = ((step.node, step.candidate) for step in plan.steps)
-        return sum(estimated(works, weighed.options)) / base()
+    return lambda plan: _cost(weighed, plan) / base()
 
-    return times
+
+def _cost(weighed: Weighed | None, plan: Plan) -> int:
+    """The estimated instructions of a plan's kernels; 1: nothing is known of them."""
+    works = ((step.node, step.candidate) for step in plan.steps)
+    return sum(estimated(works, weighed.options)) if weighed else 1
 
 
 def placed(search: Search, found: Arrangement) -> Plan:

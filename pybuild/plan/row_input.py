@@ -13,7 +13,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.buffers.sharing import Views
-from pybuild.plan.choice import HARDLY, is_worth, ordered
+from pybuild.plan.choice import FAIR, HARDLY, is_worth, ordered
 from pybuild.plan.plan import Plan
 from pybuild.plan.regions.regions import Limits
 from pybuild.plan.schedule.lock_step import PUSH
@@ -34,11 +34,13 @@ def pushed_plan(
     made: Callable[[Arrangement, Limits], Plan],
     ram_limit: Limits,
     anyway: Callable[[], Plan],
+    cost: Callable[[Plan], float],
 ) -> Plan:
     """Return the plan with the fewest bytes whose inputs arrive in rows. Kernels that
-    spare bytes at a price are used where they spare many, or where nothing else keeps
-    the limit.
+    spare bytes at a price are used where they spare many, where others cost as much,
+    or where nothing else keeps the limit.
 
+    cost    instructions of a plan's kernels
     Errors  of arrange_fed and `made`
     """
 
@@ -53,8 +55,9 @@ def pushed_plan(
         plan = best(usual)
     except BuildError:
         return best(search)
-    less = best(search)
-    return less if is_worth(less.arena_bytes, plan.arena_bytes) else plan
+    few, more = sorted((plan, best(search)), key=lambda one: one.arena_bytes)
+    fair = cost(few) <= FAIR * cost(more)
+    return few if fair or is_worth(few.arena_bytes, more.arena_bytes) else more
 
 
 def fastest_of_smallest(

@@ -23,6 +23,9 @@ def as_bend(edit: Edit, line: Line, rounding: str) -> tuple[Node, ...]:
 
     rounding  litert | tflm | single | onnx
     """
+    same = _as_table(edit, line)
+    if same is not None:
+        return (same,)
     y, steps = edit.tensors[line.node.output], _INPUT - line.root.zero_point
     if not 0 < line.root.zero_point + 128 < 255 or line.reals[steps[:, 0] == 0].any():
         return ()

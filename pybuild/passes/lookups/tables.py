@@ -174,7 +174,7 @@ def _as_table(
         if made is None:
             continue
         table, reals = made
-        if chain.channels == 1 or (table == table[:, :1]).all():
+        if chain.channels == 1:
             name = edit.constant(f"{node.output}.table", table[:, 0].copy())
             inputs = (chain.root, name)
             return (replace(node, op="lookup", inputs=inputs, attrs={}),)
