@@ -1,5 +1,7 @@
-"""Marks of layers from a device, as files for viewers of traces. Names are imported when
-they are asked for: the command line knows its words without numpy."""
+"""Marks of layers from a device, as files for viewers of traces.
+
+Names are imported when they are asked for: the command line does without numpy.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
