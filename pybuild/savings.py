@@ -19,9 +19,9 @@ from pybuild.package.saving import Saving
 from pybuild.passes.ends.integer_ends import integer_ends
 from pybuild.passes.layout import LEAST_RANK, layout_of
 from pybuild.plan.buffers.sharing import find_views
-from pybuild.plan.plan import Plan
+from pybuild.plan.plan import Plan, estimate
 from pybuild.plan.request import Planner, Planners
-from pybuild.select.choose import Options, estimated
+from pybuild.select.choose import Options
 
 # of the bytes of the arena, what is worth a line
 _WORTH = 0.95
@@ -254,9 +254,3 @@ def _is_first(graph: Graph, name: str) -> bool:
 
 def _words(option: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{option} {name}" for name in names)
-
-
-def estimate(plan: Plan, kernels: Options) -> int:
-    """The instructions of a plan's kernels."""
-    steps = ((step.node, step.candidate) for step in plan.steps)
-    return sum(estimated(steps, kernels))

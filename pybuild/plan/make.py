@@ -26,7 +26,7 @@ from pybuild.plan.choice import (
 from pybuild.plan.less_scratch import with_less_scratch
 from pybuild.plan.memory.persistent import kept_memory
 from pybuild.plan.memory.tensor_offsets import ARENA, Place, by_tensor, place_tensors
-from pybuild.plan.plan import Plan, Step
+from pybuild.plan.plan import Plan, Step, estimate
 from pybuild.plan.regions.block_offsets import Given, find_block_offsets
 from pybuild.plan.regions.regions import (
     BLOCK_ALIGN,
@@ -125,7 +125,8 @@ def make_plan(
     if pushed:
         assert unpushed is not None, "it is compared with that of inputs that are held"
         search = Search(graph, options, views, keep_inputs, lazy, (), known or Saved())
-        cost = partial(_cost, weighed)
+        prices = weighed.options if weighed else {}
+        cost = partial(estimate, kernels=prices)
         return lighter(pushed_plan(search, pushed, made, ram_limit, unpushed, cost))
 
     whole = partial(_whole, graph, views, keep_inputs, lazy)
@@ -225,13 +226,7 @@ def _times(
         steps = exchanged(whole, options, weighed).steps
         return sum(estimated(steps, weighed.options)) or 1
 
-    return lambda plan: _cost(weighed, plan) / base()
-
-
-def _cost(weighed: Weighed | None, plan: Plan) -> int:
-    """The estimated instructions of a plan's kernels; 1: nothing is known of them."""
-    works = ((step.node, step.candidate) for step in plan.steps)
-    return sum(estimated(works, weighed.options)) if weighed else 1
+    return lambda plan: estimate(plan, weighed.options) / base()
 
 
 def placed(search: Search, found: Arrangement) -> Plan:

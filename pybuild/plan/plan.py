@@ -19,6 +19,7 @@ from pybuild.plan.regions.regions import Region
 from pybuild.plan.schedule.lock_step import Ring
 from pybuild.plan.schedule.stages import Stage
 from pybuild.records import dataclass
+from pybuild.select.choose import Options, estimated
 
 ARENA_ALIGN = 16
 
@@ -130,3 +131,9 @@ def spent_inputs(graph: Graph, word: str, rows: bool = True) -> tuple[str, ...]:
         return ()
     kept = (*graph.outputs, graph.sampled, *conversions(graph))
     return tuple(name for name in graph.inputs if name not in kept)
+
+
+def estimate(plan: Plan, kernels: Options) -> int:
+    """The instructions of a plan's kernels."""
+    steps = ((step.node, step.candidate) for step in plan.steps)
+    return sum(estimated(steps, kernels))

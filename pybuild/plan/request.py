@@ -16,10 +16,10 @@ from pybuild.passes.ends.when_set import conversions
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.choice import DEAR, FAIR, MOST_COST_RAM, is_worth
 from pybuild.plan.make import make_plan
-from pybuild.plan.plan import Plan, spent_inputs
+from pybuild.plan.plan import Plan, estimate, spent_inputs
 from pybuild.plan.schedule.partition import Saved
 from pybuild.records import dataclass
-from pybuild.select.choose import Options, Weighed, estimated
+from pybuild.select.choose import Options, Weighed
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,7 @@ def _best(ways: Sequence[Planner], asked: BuildOptions) -> tuple[Planner, Plan]:
         except BuildError as error:
             errors.append(error)
             continue
-        works = ((step.node, step.candidate) for step in plan.steps)
-        made.append((one, plan, sum(estimated(works, one.prices))))
+        made.append((one, plan, estimate(plan, one.prices)))
     if not made:
         raise errors[0]
     fastest = min(cost for _, _, cost in made)

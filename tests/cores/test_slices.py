@@ -18,7 +18,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.forms.test_every_writer import Layer, _layers
-from tests.kernels.kernel_bench import Job, _functions, _guarded, engines_of
+from tests.kernels.kernel_bench import GUARD, Job, _functions, _guarded, engines_of
 
 CORES = ("cortex-m0", "cortex-m33", "rv32imc")
 KINDS = (DType.INT8, DType.UINT8, DType.INT16, DType.FLOAT32)
@@ -76,7 +76,7 @@ def _pairs(
 def _computed(kernel: Any, job: Job, turns: list[tuple[int, ...]]) -> Bytes:
     """The outputs after all calls, each with these arguments in turn."""
     buffers = [_guarded(data) for data in job.buffers]
-    starts = [ctypes.addressof(b) + 64 for b in buffers]
+    starts = [ctypes.addressof(b) + GUARD for b in buffers]
     noise = np.random.default_rng(3)
     for call in job.calls:
         pointers = [starts[b] + at for b, at in call]
@@ -87,8 +87,8 @@ def _computed(kernel: Any, job: Job, turns: list[tuple[int, ...]]) -> Bytes:
             held = (ctypes.c_int32 * (len(args) + 1))(*args)
             kernel((ctypes.c_void_p * len(pointers))(*pointers), held)
     for buffer in buffers:
-        assert buffer.raw[:64] == buffer.raw[-64:] == b"\xcc" * 64
-    return [b.raw[64:-64] for b in buffers[: len(job.candidate.outputs)]]
+        assert buffer.raw[:GUARD] == buffer.raw[-GUARD:] == b"\xcc" * GUARD
+    return [b.raw[GUARD:-GUARD] for b in buffers[: len(job.candidate.outputs)]]
 
 
 def _must_be_equal(core: str, layers: tuple[Layer, ...], least: int) -> None:

@@ -14,7 +14,7 @@ from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph, Tensor
 from pybuild.library import Library
 from pybuild.plan.choice import FAIR
-from pybuild.savings import estimate
+from pybuild.plan.plan import estimate
 from tests.fieldnets.measure import loaded
 from tests.graphs.rows import model_of
 

@@ -30,25 +30,18 @@ def by_planes(graph: Graph) -> Graph | None:
     if graph.is_placed or graph.storage or graph.windows:
         return None
     names = (*graph.inputs, *conversions(graph).values())
-    read = {name: turned for name in names if (turned := _turned(graph, name))}
-    written = {
-        name: turned for name in graph.outputs if (turned := _written(graph, name))
-    }
-    if not read and not written:
+    found = [(_turned(graph, name), _pixels) for name in names]
+    found += [(_written(graph, name), _planes) for name in graph.outputs]
+    ways = {node.output: way for way in found for node in way[0]}
+    if not ways:
         return None
-    gone = {node.output: name for name, nodes in read.items() for node in nodes}
-    ends = {node.output: name for name, nodes in written.items() for node in nodes}
     edit = Edit(graph)
     for node in graph.nodes:
-        name, end = gone.get(node.output), ends.get(node.output)
-        if name is not None:
-            if node is read[name][-1]:
-                _pixels(edit, name, read[name])
-        elif end is not None:
-            if node is written[end][-1]:
-                _planes(edit, written[end])
-        else:
+        nodes, write = ways.get(node.output, ((), None))
+        if write is None:
             edit.keep(node)
+        elif node is nodes[-1]:
+            write(edit, nodes)
     return edit.done()
 
 
@@ -77,7 +70,7 @@ def _written(graph: Graph, name: str) -> tuple[Node, ...]:
     """The transpose that makes an output, with what dequantises it before or after, in
     the order in which they run; (): none."""
     shape, users = graph.tensor(name).shape, graph.consumers()
-    makers = {node.output: node for node in graph.nodes}
+    makers = graph.producers()
     if len(shape) != 4 or shape[0] != 1 or not 1 < shape[1] <= MOST_WRITTEN:
         return ()
     if graph.outputs.count(name) > 1 or name in graph.state or users[name]:
@@ -99,8 +92,9 @@ def _written(graph: Graph, name: str) -> tuple[Node, ...]:
     return tuple(found)
 
 
-def _pixels(edit: Edit, name: str, nodes: tuple[Node, ...]) -> None:
+def _pixels(edit: Edit, nodes: tuple[Node, ...]) -> None:
     """Planes, side by side, then quantised where they were."""
+    name = nodes[0].inputs[0]
     image, made = edit.tensors[name], edit.tensors[nodes[-1].output]
     _, count, height, width = image.shape
     quant, dtype = image.quant, image.dtype
