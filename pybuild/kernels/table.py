@@ -37,6 +37,7 @@ from pybuild.kernels.operators.matmul import matmul
 from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.operators.svdf import svdf
+from pybuild.kernels.operators.turned import of_columns
 from pybuild.kernels.portable import (
     attention,
     decide,
@@ -151,7 +152,11 @@ def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
     if node.op not in KERNELS:
         raise BuildError(graph.where(node), "has no kernel")
     asked = (optimise,) if node.op in _WEIGHTED else ()
-    return KERNELS[node.op](node, graph, target, *asked)
+
+    def offers(node: Node, graph: Graph) -> list[Candidate]:
+        return KERNELS[node.op](node, graph, target, *asked)
+
+    return of_columns(node, graph, target, offers)
 
 
 def _saved(node: Node, graph: Graph) -> int:

@@ -17,6 +17,7 @@ from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.channels.constant import drop_constant_channels
 from pybuild.passes.channels.settle import settle_channels
+from pybuild.passes.columns import stand_rows
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.dynamic import join_dynamic
 from pybuild.passes.ends.state_order import with_state_order
@@ -78,6 +79,8 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("use_tables", lambda graph, options: use_tables(graph, options.rounding)),
     ("integer_arithmetic", _plain(integer_arithmetic)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
+    ("stand_rows", _plain(stand_rows)),
+    ("sink_reshapes", _plain(sink_reshapes)),
     ("merge_reshapes", _plain(merge_reshapes)),
     ("remove_noops", _plain(remove_noops)),
     ("fuse_batch_norm", _plain(fuse_batch_norm)),

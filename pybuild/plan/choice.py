@@ -56,6 +56,8 @@ class Ways:
     priced  these, by the prices by which kernels are chosen
     whole   the stages of one step, which write results over what they are made of
     little  code is to be little: no higher price is paid for fewer bytes of RAM
+    coarse  by these prices, with kernels of several rows a call in place of those of
+            one, if some are cheaper
     """
 
     search: Search
@@ -63,6 +65,7 @@ class Ways:
     priced: Search
     whole: Arrangement
     little: bool = False
+    coarse: Search | None = None
 
 
 def chosen_rows(
@@ -90,6 +93,21 @@ def chosen_rows(
         plan = made(whole, None)
         if plan.arena_bytes <= limit:
             return plan
+    searches = filter(None, (search, ways.coarse))
+    fits = [*filter(None, (_fastest_within(one, limit, made) for one in searches))]
+    if fits:
+        return min(fits, key=times)
+    search = ordered(search, _ANY)
+    fair = _fair(ways, made, None, times)  # its rows may lie in fewer bytes
+    if fair.arena_bytes <= limit:
+        return fair
+    return made(min(whole, search.least(_ANY), key=least_bytes), ram_limit)
+
+
+def _fastest_within(
+    search: Search, limit: int, made: Callable[[Arrangement, Limits], Plan]
+) -> Plan | None:
+    """The plan of the fastest stages that keep to the limit, if there is one."""
     search = ordered(search, _ANY)
     start = search.most if len(search.nodes) <= _MOST_NODES else limit
     for _, found in _smaller(search, start, _STEP):
@@ -97,10 +115,7 @@ def chosen_rows(
             plan = made(found, None)
             if plan.arena_bytes <= limit:
                 return plan
-    fair = _fair(ways, made, None, times)  # its rows may lie in fewer bytes
-    if fair.arena_bytes <= limit:
-        return fair
-    return made(min(whole, search.least(_ANY), key=least_bytes), ram_limit)
+    return None
 
 
 def _fair(
@@ -155,6 +170,8 @@ class _Tries:
         tried = self._stages(self.ways.usual, cost)
         if tried[0][0] > cost:
             tried += self._stages(self.ways.priced, cost)
+        if self.ways.coarse is not None:
+            tried += self._stages(self.ways.coarse, cost)
         tried = [one for one in tried if one[0] <= cost * _SURE]
         if not tried:
             return self.made(self.ways.whole, self.ram_limit)
@@ -162,7 +179,7 @@ class _Tries:
 
     def comes_to(self, plan: Plan) -> float:
         """Return the plan's instructions, as a multiple of those of whole tensors."""
-        return self.times(plan) if by_rows(plan) else 1.0
+        return self.times(plan)
 
     def sparing(self, cost: float, plan: Plan) -> Plan:
         """The plan that there is, or one with kernels that spare bytes."""

@@ -47,6 +47,7 @@ from pybuild.plan.schedule.stages import (
     Arrangement,
     Search,
     Stage,
+    in_bands,
     without_spare,
 )
 from pybuild.plan.stage_kernels import exchanged
@@ -208,7 +209,10 @@ def _ways(
         pairs = zip(offers, costs, strict=True)
         made = [replace(c, cost=cost) for c, cost in pairs if not c.spare]
         priced.append((node, made))
-    return Ways(least, search, replace(search, nodes=priced), whole, little)
+    bands = [(node, in_bands(offers)) for node, offers in priced]
+    coarse = None if bands == priced else replace(search, nodes=bands)
+    every = replace(search, nodes=priced)
+    return Ways(least, search, every, whole, little, coarse)
 
 
 def _times(

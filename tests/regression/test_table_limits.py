@@ -27,7 +27,7 @@ def joined(count: int) -> Graph:
 
 def padded(rows: int, height: int = 2) -> Graph:
     net = GraphBuilder("padded")
-    x = net.input("x", (1, height, 1, 1))
+    x = net.input("x", (1, height, 2, 1))
     w = net.constant("w", np.ones((1, 2, 1, 1), np.float32))
     net.output(net.op("conv2d", x, w, pads=(rows, 0, 0, 0)))
     return net.build()

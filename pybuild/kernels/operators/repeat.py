@@ -7,9 +7,7 @@ is copied there at the end. Tensors that are only seen otherwise are not moved.
 
 from __future__ import annotations
 
-import functools
 import math
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -18,10 +16,7 @@ from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ir.loop import (
     Const,
     Expr,
-    For,
     Func,
-    Let,
-    Part,
     PointerType,
     Row,
     Var,
@@ -29,11 +24,9 @@ from pybuild.ir.loop import (
     load,
     offset,
 )
-from pybuild.ir.loop_text import bare, text, type_text
-from pybuild.ir.loop_verify import statements
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, whole
-from pybuild.kernels.base.specialise import rows_of, with_rows
+from pybuild.kernels.base.part import as_part
 from pybuild.ops.base.repeat import HELD, LAST, Turns, Way, names_read, turns_of
 from pybuild.records import dataclass
 
@@ -327,7 +320,7 @@ class _Writer:
         ]
         places += [(_Place(at), None) for at in self.constants[number]]
         places.append((self.places[f"{number}.scratch"], None))
-        rows, part = _as_part(func)
+        rows, part = as_part(func)
         calls = candidate.images * candidate.bands
         with self.k.loop("call", calls) as call:
             args = []
@@ -340,25 +333,6 @@ class _Writer:
                 args.append(self._pointer(place, row.type, more, turn))
             values = [const(n) for n in candidate.args]
             self.k.apart(replace(part, args=(*args, *values)))
-
-
-@functools.lru_cache(512)
-def _as_part(func: Func) -> tuple[list[Row], Part]:
-    """The pointers that a kernel asks for, and the kernel as a part of another: its
-    name says what it computes, too, as no two parts have one name."""
-    rows = sorted(rows_of(func), key=lambda row: (bare(row.index), type_text(row.type)))
-    names = {s.var.name for s in statements(func.body) if isinstance(s, Let | For)}
-    names |= {arg.name for arg in func.args}
-    params: list[Var] = []
-    for row in rows:
-        name = f"p{len(params)}"
-        while name in names:
-            name += "_"
-        params.append(Var(name, row.type))
-    body = with_rows(func, dict(zip(rows, params, strict=True))).body
-    key = zlib.crc32(text(func).encode()) & 0xFFFF
-    made = (*params, *func.args)
-    return rows, Part(f"{func.name}_{key:04x}", made, (), body, False, func.doc)
 
 
 def _gap(

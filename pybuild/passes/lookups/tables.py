@@ -26,7 +26,7 @@ from pybuild.passes.lookups.bends import as_bend
 from pybuild.records import dataclass
 
 _TWO = (*BINARY, "prelu")
-_BETWEEN = ("quantize", "dequantize")
+_BETWEEN = ("quantize", "dequantize", "reshape")
 _ONE = (*UNARY, "quantize", "lookup")
 _SINGLE = (*_ONE, *_TWO, "dequantize")
 # of map: these change the shape, or the type of what has no scale
@@ -94,6 +94,9 @@ def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
     known = (name for name in graph.constants if graph.known(name))
     numbers = {name: _numbers(graph.tensor(name)) for name in known}
     for node in graph.nodes:
+        if node.op == "reshape" and numbers.get(node.inputs[0]):
+            numbers[node.output] = _numbers(graph.tensor(node.output))
+            continue
         single = node.op in _SINGLE or (
             node.op == "map" and node.attrs["fn"] not in _OTHERS
         )
@@ -195,7 +198,8 @@ def _is_worthy(chain: _Chain) -> bool:
     """
     ops = [node.op for node in chain.nodes]
     last = next((op for op in reversed(ops) if op not in _BETWEEN), "")
-    count = sum(1 if op in _ONE else 2 for op in ops if op != "dequantize")
+    moved = ("dequantize", "reshape")
+    count = sum(1 if op in _ONE else 2 for op in ops if op not in moved)
     simulated = bool(chain.nodes[-1].attrs.get("simulated"))
     alone = simulated and len(ops) == 3 and last in UNARY
     return count > 1 and not alone and (chain.closed or last in _TWO)

@@ -22,6 +22,7 @@ from pybuild.records import dataclass
 COUNTERS = "(counters)"
 COUNTER_BYTES = 2
 _MOST_ORDERS = 60  # of nodes that are tried
+_HARDLY = 1.03  # times the instructions of the cheapest kernel of rows
 
 Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 
@@ -153,6 +154,15 @@ def without_spare(search: Search) -> Search:
         return search
     usual = [(n, [c for c in offers if not c.spare]) for n, offers in search.nodes]
     return replace(search, nodes=usual)
+
+
+def in_bands(offers: Sequence[Candidate]) -> list[Candidate]:
+    """The kernels of whole tensors, and of those that make rows the ones that make the
+    fewest in a call and take hardly more instructions than any others."""
+    by_rows = [c for c in offers if c.bands > 1]
+    least = min((c.cost for c in by_rows), default=0)
+    bands = max((c.bands for c in by_rows if c.cost <= _HARDLY * least), default=1)
+    return [c for c in offers if c.bands in (1, bands)]
 
 
 def _is_before_all(node: Node) -> bool:

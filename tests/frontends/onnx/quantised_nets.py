@@ -201,12 +201,16 @@ def model(name: str) -> onnx.ModelProto:
 @functools.cache
 def quantised(name: str, form: str) -> bytes:
     """The net as a quantiser writes it: qdq | qop | dynamic."""
+    return by_quantiser(model(name), shape_of(name), form)
+
+
+def by_quantiser(net: onnx.ModelProto, shape: tuple[int, ...], form: str) -> bytes:
+    """A net with the input x, calibrated on normal numbers."""
     from onnxruntime import quantization as q
 
     class Samples(q.CalibrationDataReader):  # type: ignore[misc]
         def __init__(self) -> None:
             chance = np.random.default_rng(1)
-            shape = shape_of(name)
             self.left = [chance.standard_normal(shape).astype(F) for _ in range(4)]
 
         def get_next(self) -> Mapping[str, np.ndarray] | None:
@@ -215,7 +219,7 @@ def quantised(name: str, form: str) -> bytes:
     kinds = q.QuantType
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "float.onnx", Path(folder) / "made.onnx"
-        onnx.save(model(name), given)
+        onnx.save(net, given)
         if form == "dynamic":
             q.quantize_dynamic(given, made, weight_type=kinds.QInt8)
         elif form == "qdq":

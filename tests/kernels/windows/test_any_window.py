@@ -40,11 +40,16 @@ class _Chance:
         return bool(self.random.random() < share)
 
 
-def _layer(seed: int) -> Case:
+def layer_of(seed: int, column: bool = False) -> Case:
+    """The layer of a seed; column: its image and its window have one column."""
     chance = _Chance(np.random.default_rng((977, seed)))
     op = chance.one(("conv2d", "depthwise_conv2d", "max_pool2d", "avg_pool2d"))
     channels, wide = int(chance.one(CHANNELS)), chance.sometimes(0.25)
     window, attrs, sides = _window(chance, op)
+    if column:
+        window, sides[1] = (window[0], 1), 1
+        attrs["pads"] = (attrs["pads"][0], 0, attrs["pads"][2], 0)
+        sides[0] += int(chance.one((3, 7, 11, 20)))
     x = (int(chance.one((1, 1, 2))), *sides, channels)
     elem = DType.INT16 if wide else INT8
     zeros = (0, 0) if wide else chance.random.integers(-128, 128, 2)
@@ -109,10 +114,10 @@ def _outputs(chance: _Chance, op: str, channels: int) -> tuple[int, int]:
 
 
 def _jobs(seeds: range) -> list[tuple[str, Job]]:
-    return [one for seed in seeds for one in _kernels(_layer(seed))]
+    return [one for seed in seeds for one in kernels_of(layer_of(seed))]
 
 
-def _kernels(layer: Case) -> Iterator[tuple[str, Job]]:
+def kernels_of(layer: Case) -> Iterator[tuple[str, Job]]:
     """Of a layer, on any core: each once, in what it is given, too."""
     expected, seen = layer.expected(), set()
     for core in CORES:
@@ -143,7 +148,7 @@ def test_by_c_with_sanitizers(some: Some, tmp_path: Path) -> None:
 def test_windows_are_of_all_kinds() -> None:
     """Further apart than they are high, higher than the image, with gaps, grouped."""
     far = high = apart = grouped = 0
-    for layer in map(_layer, range(32)):
+    for layer in map(layer_of, range(32)):
         attrs, x = layer.node.attrs, layer.graph.tensor("x0").shape
         rows = _rows(layer)
         far += attrs["strides"][0] > rows
