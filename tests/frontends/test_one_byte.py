@@ -37,19 +37,19 @@ class _Qdq:
         self.nodes.append(helper.make_node(kind, list(reads), [name], **attrs))
         return name
 
-    def op(self, kind: str, *reads: str | float, **attrs: Any) -> str:
+    def op(self, kind: str, *reads: Any, **attrs: Any) -> str:
         """Numbers are constants."""
         return self._op(
             kind, *(r if isinstance(r, str) else self._number(r) for r in reads),
             **attrs,
         )  # fmt: skip
 
-    def _number(self, value: float) -> str:
+    def _number(self, value: Any) -> str:
         name = f"n{len(self.held)}"
         self.held[name] = np.float32(value)
         return name
 
-    def whole(self, name: str | float, scale: float, zero: int = 0) -> str:
+    def whole(self, name: Any, scale: float, zero: int = 0) -> str:
         read = name if isinstance(name, str) else self._number(name)
         at = len(self.held)
         self.held |= {f"s{at}": np.float32(scale), f"z{at}": np.int8(zero)}
@@ -121,9 +121,23 @@ def _ops(graph: Graph) -> list[str]:
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda one: one.__name__[1:])
 def test_of_onnx(spelling: Any) -> None:
     g = _Qdq()
-    data = g.data(g.whole(spelling(g), *Y))
+    _must_be_equal(g.data(g.whole(spelling(g), *Y)), ["lookup"])
+
+
+def test_behind_a_convolution() -> None:
+    """Where channels come last, constants of one number are reshaped."""
+    g = _Qdq()
+    weights = np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1)
+    layer = g.op("Conv", g.x, g.whole(weights, 1 / 127))
+    g.x = g.whole(layer, 0.061, 5)
+    ends = ["transpose", "conv2d", "lookup", "transpose"]
+    _must_be_equal(g.data(g.whole(_relu6(g), *Y)), ends)
+
+
+def _must_be_equal(data: bytes, ops: list[str]) -> None:
+    """The graph has these operators, and ONNX Runtime's values of all bytes."""
     graph = run(load_onnx("m.onnx", data, {}), PassOptions("onnx"))
-    assert _ops(graph) == ["lookup"]
+    assert _ops(graph) == ops
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(0)
     (want,) = onnxruntime.InferenceSession(data, options).run(None, {"x": EVERY})
