@@ -22,6 +22,7 @@ from pybuild.passes.dead import remove_dead
 from pybuild.passes.dynamic import join_dynamic
 from pybuild.passes.ends.state_order import with_state_order
 from pybuild.passes.fold import fold_constants
+from pybuild.passes.hoist import quantize_before_moves
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
 from pybuild.passes.lookups.rows import slice_known_rows
@@ -76,6 +77,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fuse_batch_norm", _plain(fuse_batch_norm)),
     ("fuse_activation", _plain(fuse_activation)),
     ("remove_dead", _plain(remove_dead)),
+    ("quantize_before_moves", _plain(quantize_before_moves)),
     ("use_tables", lambda graph, options: use_tables(graph, options.rounding)),
     ("integer_arithmetic", _plain(integer_arithmetic)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pybuild.dtype import DType
 from pybuild.frontends.onnx import load as load_onnx
 from pybuild.frontends.tflite import load as load_tflite
 from pybuild.ir.graph import Graph
@@ -56,12 +57,12 @@ class _Qdq:
         made = self._op("QuantizeLinear", read, f"s{at}", f"z{at}")
         return self._op("DequantizeLinear", made, f"s{at}", f"z{at}")
 
-    def data(self, y: str) -> bytes:
+    def data(self, y: str, shape: tuple[int, ...] = EVERY.shape) -> bytes:
         last = self.nodes.pop()
         assert last.output[0] == y
         x, y = (
-            helper.make_tensor_value_info(n, TensorProto.INT8, EVERY.shape)
-            for n in ("x", last.input[0])
+            helper.make_tensor_value_info(n, TensorProto.INT8, s)
+            for n, s in (("x", EVERY.shape), (last.input[0], shape))
         )
         held = [numpy_helper.from_array(np.asarray(v), n) for n, v in self.held.items()]
         graph = helper.make_graph(self.nodes, "g", [x], [y], held)
@@ -134,10 +135,24 @@ def test_behind_a_convolution() -> None:
     _must_be_equal(g.data(g.whole(_relu6(g), *Y)), ends)
 
 
-def _must_be_equal(data: bytes, ops: list[str]) -> None:
-    """The graph has these operators, and ONNX Runtime's values of all bytes."""
+def test_before_a_concat_that_is_quantised() -> None:
+    """The function's floats are quantised as the concat is: before it they are bytes,
+    also where another quantize reads them."""
+    g = _Qdq()
+    made = _silu_of_floats(g)
+    turned = g.op("Transpose", g.op("Concat", made, g.x, axis=3), perm=[0, 1, 3, 2])
+    other = g.op("Transpose", g.whole(made, 0.07, 4), perm=[0, 1, 3, 2])
+    both = g.op("Concat", g.whole(turned, 0.05, -9), other, axis=2)
+    kinds = {"lookup", "concat", "transpose", "quantize"}
+    _must_be_equal(g.data(g.whole(both, 0.061, -9), (1, 2, 24, 16)), kinds)
+
+
+def _must_be_equal(data: bytes, ops: list[str] | set[str]) -> None:
+    """The graph has these operators, in this order or of these kinds, without floats;
+    and ONNX Runtime's values of all bytes."""
     graph = run(load_onnx("m.onnx", data, {}), PassOptions("onnx"))
-    assert _ops(graph) == ops
+    assert (_ops(graph) if isinstance(ops, list) else {*_ops(graph)}) == ops
+    assert all(graph.tensor(n.output).dtype is DType.INT8 for n in graph.nodes)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(0)
     (want,) = onnxruntime.InferenceSession(data, options).run(None, {"x": EVERY})

@@ -1,0 +1,90 @@
+"""Quantisation before what only moves values: what is moved are bytes then.
+
+A file may quantise a concat, whose inputs are floats: each value is the same integer
+whether it is rounded before it is moved or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pybuild.ir.graph import Graph, Node
+from pybuild.passes.edit import Edit
+from pybuild.passes.qdq import Form, form_of, moved_inputs
+
+# those that leave no value out, or hardly
+_MOVES = ("reshape", "transpose", "concat", "pad", "copy", "gather")
+
+
+def quantize_before_moves(graph: Graph) -> Graph:
+    """Put a quantize and a dequantize in front of each float that moves before it is
+    quantised, if nothing else reads what moves it."""
+    edit = Edit(graph)
+    readers: dict[str, list[Node]] = {n: [*u] for n, u in graph.consumers().items()}
+    makers = graph.producers()
+    nodes: list[Node] = []  # from the last to the first
+    for node in reversed(graph.nodes):
+        form = _form_after(edit, node, readers)
+        if form is None or not _takes(graph, node, makers):
+            nodes.append(node)
+            continue
+        pairs: list[Node] = []
+        inputs = list(node.inputs)
+        for at in moved_inputs(node):
+            if _is_whole(makers, inputs[at]):
+                continue
+            pair = _pair(edit, inputs[at], form)
+            readers[inputs[at]] = [
+                one for one in readers[inputs[at]] if one is not node
+            ] + [pair[0]]
+            inputs[at] = pair[1].output
+            pairs += pair[::-1]
+        nodes += [replace(node, inputs=tuple(inputs)), *pairs]
+    return edit.done(reversed(nodes))
+
+
+def _form_after(
+    edit: Edit, node: Node, readers: Mapping[str, Sequence[Node]]
+) -> Form | None:
+    """The integers that all readers of what a node moves make of it."""
+    if node.op not in _MOVES or node.output in edit.old.outputs:
+        return None
+    users = readers.get(node.output, ())
+    if not all(u.op == "quantize" and u.attrs.get("simulated") for u in users):
+        return None
+    forms = {form_of(edit.tensors[user.output]) for user in users}
+    return forms.pop() if len(forms) == 1 else None
+
+
+def _takes(graph: Graph, node: Node, makers: Mapping[str, Node]) -> bool:
+    """True if some of what it moves are computed floats, and all others integers; it
+    leaves no value out."""
+    names = [node.inputs[at] for at in moved_inputs(node)]
+    floats = [name for name in dict.fromkeys(names) if not _is_whole(makers, name)]
+    if any(name in graph.constants for name in floats):
+        return False
+    size = sum(graph.tensor(name).size for name in floats)
+    return 0 < size <= graph.tensor(node.output).size
+
+
+def _is_whole(makers: Mapping[str, Node], name: str) -> bool:
+    maker = makers.get(name)
+    return (
+        maker is not None
+        and maker.op == "dequantize"
+        and bool(maker.attrs.get("simulated"))
+    )
+
+
+def _pair(edit: Edit, name: str, form: Form) -> tuple[Node, Node]:
+    """A quantize and a dequantize of a tensor."""
+    x = edit.tensors[name]
+    whole, real = edit.fresh(f"{name}.quantized"), edit.fresh(f"{name}.real")
+    edit.tensors[whole] = replace(x, name=whole, dtype=form.dtype, quant=form.quant)
+    edit.tensors[real] = replace(x, name=real)
+    attrs = {"simulated": True}
+    return (
+        Node("quantize", whole, (name,), (whole,), attrs),
+        Node("dequantize", real, (whole,), (real,), attrs),
+    )
