@@ -29,13 +29,12 @@ def exchanged(attrs: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("begin", "end", "strides"):
         if len(found.get(name, ())) == 4:
             found[name] = swapped(found[name])
-    if "pads" in found:
-        first, *pads = found["pads"]
-        if isinstance(first, Sequence):
-            found["pads"] = swapped(found["pads"])
-        else:
-            top, left, bottom, right = first, *pads
-            found["pads"] = left, top, right, bottom
+    pads: tuple[Any, ...] = tuple(found.get("pads", ()))
+    if pads and isinstance(pads[0], Sequence):
+        found["pads"] = swapped(pads)
+    elif pads:
+        top, left, bottom, right = pads
+        found["pads"] = left, top, right, bottom
     if found.get("axis") in (_ROWS, _ROWS + 1):
         found["axis"] = 2 * _ROWS + 1 - found["axis"]
     return found
