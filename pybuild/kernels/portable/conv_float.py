@@ -14,7 +14,13 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
-from pybuild.kernels.layers.weights import constant, fixed, in_blocks
+from pybuild.kernels.layers.weights import (
+    WEIGHTS16,
+    constant,
+    fixed,
+    in_blocks,
+    two_in_a_word,
+)
 from pybuild.kernels.portable.conv_float_code import Layer, kernel
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.fixed_point.chunks import chunks, filled
@@ -29,7 +35,15 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     The last block may hold channels of the one before again.
     """
     order = f"of each {layer.channels} output channels: taps, then channels"
+    if layer.halves:
+        order += ", float16, the first of two in the lower half"
+        return Packed.later(WEIGHTS16, order, _halves, layer, kernels)
     return Packed.later("weights", order, _arranged, layer, kernels)
+
+
+def _halves(layer: Layer, kernels: Array) -> Array:
+    """The words that hold two weights each."""
+    return two_in_a_word(_arranged(layer, kernels))
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
@@ -45,7 +59,7 @@ def cost(layer: Layer) -> int:
     w = layer.window
     columns = -(-w.out_width // layer.pixels)
     sums = layer.channels * layer.pixels
-    tap = layer.channels + layer.pixels + 2 * sums
+    tap = layer.words + layer.channels * layer.halves + layer.pixels + 2 * sums
     turn = 4 + (layer.pixels if layer.direct else 1)
     block = layer.taps * tap + layer.taps // layer.unrolled * turn + 8 * sums
     copied = 0 if layer.direct else columns * layer.pixels * (3 * layer.taps + 20)
@@ -61,12 +75,25 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
+    return offers(node, graph, target, window, rows, calls, False)
+
+
+def offers(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+    halves: bool,
+) -> list[Candidate]:
+    """The same; halves: with weights that are float16 in flash."""
     is_float = graph.tensor(node.output).dtype is DType.FLOAT32
     if not is_float or window.groups > 1 or not fixed(node, graph):
         return []
     finish = FloatClamp(*clamp_of(node))
     layers = [
-        Layer(window, finish, channels, pixels)
+        Layer(window, finish, channels, pixels, halves)
         for channels, pixels in target.float_sums
         if pixels <= window.out_width and channels <= window.out_channels
     ]

@@ -5,9 +5,10 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from pybuild.ir.loop import FLOAT32, Expr, Var, const, load, minimum, offset
+from pybuild.ir.loop import FLOAT32, INT32, Expr, Var, const, load, minimum, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import FLOAT_IN_ORDER
+from pybuild.kernels.base.reals import FROM_HALF, FROM_HIGH_HALF
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.records import dataclass
@@ -20,12 +21,14 @@ class Layer:
     """A convolution as its kernel sees it.
 
     channels, pixels  of the output whose sums are computed together
+    halves            weights are float16, those of two channels in a word
     """
 
     window: Window
     finish: FloatClamp
     channels: int
     pixels: int
+    halves: bool = False
 
     @property
     def taps(self) -> int:
@@ -41,6 +44,11 @@ class Layer:
         """Taps in one turn, of which there is a whole number."""
         most = max(MOST_PRODUCTS // (self.channels * self.pixels), 1)
         return next(n for n in (8, 4, 3, 2, 1) if n <= most and self.taps % n == 0)
+
+    @property
+    def words(self) -> int:
+        """Words of the weights of a tap."""
+        return self.channels // 2 if self.halves else self.channels
 
     @property
     def scratch(self) -> int:
@@ -62,6 +70,7 @@ class Layer:
         w = self.window
         parts = (
             f"conv2d_f32_block{self.channels}x{self.pixels}",
+            "f16" * self.halves,
             w.key,
             "" if self.direct else f"copy{self.copied}",
             "channels_over" if w.out_channels % self.channels else "",
@@ -77,7 +86,7 @@ class Layer:
         many = "a pixel" if self.pixels == 1 else f"{self.pixels} pixels"
         first = "" if self.direct else "their windows are copied side by side; then "
         return told(
-            f"convolution, float32: {self.window.words}",
+            f"convolution, float32{' x float16' * self.halves}: {self.window.words}",
             f"{many} at a time: {first}{self.channels} output channels "
             f"at a time, all taps in order, {self.unrolled} in a turn; weights "
             "forward, once for all pixels of a block",
@@ -102,9 +111,11 @@ class _Writer:
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, FLOAT32, writable=True)
-        self.weights = k.row("weights", g.rows + 1, FLOAT32)
+        kind = INT32 if layer.halves else FLOAT32
+        self.weights = k.row("weights", g.rows + 1, kind)
         self.bias = k.row("bias", g.rows + 2, FLOAT32)
         self.finish = layer.finish.bind(k, g.rows + 3)
+        self.both: Expr = const(0)  # weights of two channels
         self.patch: Var | None = None
         if not layer.direct:
             after = g.rows + 3 + len(layer.finish.tables())
@@ -201,7 +212,7 @@ class _Writer:
         with k.loop("turn", self.turns, rolled=True):
             for tap in range(layer.unrolled):
                 self._tap(sums, w, at, tap)
-            k.assign(w, offset(w, layer.unrolled * layer.channels))
+            k.assign(w, offset(w, layer.unrolled * layer.words))
             for x in at:
                 k.assign(x, offset(x, step))
         return sums
@@ -215,6 +226,15 @@ class _Writer:
         values[0] = FLOAT_IN_ORDER(values[0])
         values = [k.let(f"value{p}", value) for p, value in enumerate(values)]
         for j, accs in enumerate(sums):
-            weight = k.let(f"weight{j}", load(w, tap * layer.channels + j))
+            weight = k.let(f"weight{j}", self._weight(w, tap, j))
             for acc, value in zip(accs, values, strict=True):
                 k.assign(acc, acc + value * weight)
+
+    def _weight(self, w: Var, tap: int, channel: int) -> Expr:
+        first = tap * self.layer.words
+        if not self.layer.halves:
+            return load(w, first + channel)
+        if channel % 2:
+            return FROM_HIGH_HALF(self.both)
+        self.both = self.k.let("both", load(w, first + channel // 2))
+        return FROM_HALF(self.both)
