@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -119,7 +120,7 @@ def test_onnx(target: str, tmp_path: Path) -> None:
     library = loaded.build(name="m", target=target, optimise="size")
     assert BYTES <= _packed(library) <= 1.02 * BYTES
     x = np.ascontiguousarray(X.transpose(0, 3, 1, 2))
-    theirs = reference("ort", path, loaded.lower()).run({"x": x})["y"]
+    theirs: Any = reference("ort", path, loaded.lower()).run({"x": x})["y"]
     for code in ("llvm", "c"):
         net = library.host(code)
         np.testing.assert_allclose(net.run(x=x)["y"], theirs, 1e-5, 1e-5)
@@ -164,7 +165,7 @@ def test_torch(tmp_path: Path) -> None:
         library = model.build(name="m", target="cortex-m4", optimise="size")
         assert BYTES <= _packed(library) <= 1.02 * BYTES
         found.append(library.host("llvm").run(x=x)["y"])
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_flash_beside_the_file() -> None:

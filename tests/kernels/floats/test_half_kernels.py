@@ -4,6 +4,7 @@ emulated cores, with the bits of the same layer with weights of float32."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,15 +100,16 @@ def test_by_llvm_and_c(target: str, some: Some, tmp_path: Path) -> None:
         graphs.append(layer((3, 3, 4, 16, 6), groups=4))
     for made in graphs:
         x = reals(made)
-        real = interpret(made, {"x": x})["y"]
+        real: Any = interpret(made, {"x": x})["y"]
         as_float = candidates(made.nodes[0], made)[0]
         (wanted,) = run_llvm([Job(as_float, {"x": x}, {"y": real})])
-        np.testing.assert_allclose(wanted["y"].reshape(real.shape), real, 1e-4, 1e-4)
-        found = packed(made, target, optimise)
-        if not found:  # vectors have layers of a vector's channels
+        found: Any = wanted["y"].reshape(real.shape)
+        np.testing.assert_allclose(found, real, 1e-4, 1e-4)
+        offers = packed(made, target, optimise)
+        if not offers:  # vectors have layers of a vector's channels
             assert target in ("cortex-m4", "cortex-m55")
             assert made.nodes[0].op == "depthwise_conv2d"
-        jobs += [Job(one, {"x": x}, wanted) for one in found]
+        jobs += [Job(one, {"x": x}, wanted) for one in offers]
     assert len(jobs) >= len(WINDOWS) + len(DENSE)
     fewer = some(jobs)
     for tried, results in (
