@@ -116,6 +116,7 @@ KERNELS["repeat"] = _repeated
 _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
+_PACKED = (WEIGHTS4, WEIGHTS16)
 # bytes of weights that are worth another kernel's code
 _CODE = 512
 
@@ -162,9 +163,11 @@ def _saved(node: Node, graph: Graph) -> int:
 
 
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
-    """The candidates whose weights take half the flash, and slower ones that need less
-    scratch; if there are none, or they save too little, all others."""
-    packed = [c for c in found if _packs(c)]
+    """The candidates whose weights take half the flash or less, and slower ones that
+    need less scratch; if there are none, or they save too little, all others."""
+    packed = [c for c in found if _packs(c, WEIGHTS4)] or [
+        c for c in found if _packs(c)
+    ]
     most = 0 if optimise == "size" else _CODE
     if not packed or saved < most or optimise == "speed":
         return [c for c in found if not _packs(c)]
@@ -182,6 +185,6 @@ def _smallest(found: list[Candidate]) -> list[Candidate]:
     return [c for c in found if c.small or c.cost <= _SLOWER * least]
 
 
-def _packs(candidate: Candidate) -> bool:
-    """True if its weights take half the flash."""
-    return any(p.role in (WEIGHTS4, WEIGHTS16) for p in candidate.constants)
+def _packs(candidate: Candidate, *roles: str) -> bool:
+    """True if its weights take half the flash, or are of these roles."""
+    return any(p.role in (roles or _PACKED) for p in candidate.constants)

@@ -16,7 +16,7 @@ from pybuild.kernels.dsp import conv as conv_dsp
 from pybuild.kernels.dsp import conv16, winograd
 from pybuild.kernels.layers.weights import widens, widens_each, window_rows
 from pybuild.kernels.mve import conv as conv_mve
-from pybuild.kernels.portable import conv_float, conv_half, dense4
+from pybuild.kernels.portable import conv_float, conv_half, conv_scaled, dense4
 from pybuild.kernels.portable.conv import offer, plain, weighted
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import conv_paired
@@ -27,7 +27,7 @@ from pybuild.targets.target import Target
 # those whose kernels go row by row where pixels of all rows are alike, too
 _BY_ROWS = (
     *(conv_dsp, conv_small, conv_mve, conv_wide, conv_wide_floats),
-    *(conv_block, conv_float, conv_half),
+    *(conv_block, conv_float, conv_half, conv_scaled),
 )
 
 
@@ -42,6 +42,11 @@ def families(target: Target, optimise: str) -> tuple[ModuleType, ...]:
     large = (winograd, conv_paired) if optimise == "speed" else ()
     vectors = (conv_mve, conv_wide, conv_wide_floats)
     floats = (conv_float, conv_half) if widens(target, optimise) else (conv_float,)
+    # vectors of real weights take far less than integers one by one
+    if widens(target, optimise) and (
+        "mve" not in target.features or optimise == "size"
+    ):
+        floats = (*floats, conv_scaled)
     return (conv16, conv_dsp, *small, *vectors, conv_block, *floats, *large)
 
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.layers.weights import known_halves
-from pybuild.kernels.portable import conv_float
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.layers.weights import kernels_of, known_halves
+from pybuild.kernels.portable import conv_float as blocks
 from pybuild.kernels.portable.conv import offer, weighted
+from pybuild.kernels.portable.conv_float import bias_of, fastest, pack, suited
+from pybuild.kernels.portable.conv_float_code import Layer
+from pybuild.ops.base.operator import clamp_of
 from pybuild.targets.target import Target
 
 
@@ -22,9 +26,14 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of blocks of sums that suit a layer: none, or one."""
-    if not known_halves(node, graph):
+    if not suited(node, graph, window) or not known_halves(node, graph):
         return []
-    return conv_float.offers(node, graph, target, window, rows, calls, halves=True)
+    like = Layer(window, FloatClamp(*clamp_of(node)), 0, 0, halves=True)
+    layer = fastest(like, target.float_sums)
+    if layer is None:
+        return []
+    weights = (pack(layer, kernels_of(node, graph)),)
+    return [blocks.offer(layer, weights, bias_of(node, graph), rows, calls)]
 
 
 def plain(
