@@ -17,7 +17,7 @@ from pybuild.dtype import Array
 from pybuild.frontends.onnx.load import load as load_onnx
 from pybuild.frontends.tflite import load as load_tflite
 from pybuild.frontends.torch.load import converted
-from pybuild.frontends.torch.reader.program import Call, Program, Ref
+from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
 from pybuild.host.trace import recorded
 from pybuild.library import Library
 from pybuild.model import Model
@@ -194,3 +194,41 @@ def test_weights_that_can_be_replaced_are_float32() -> None:
     model = Model("m", load_tflite("m", _tflite(), {}), "litert", "0" * 64)
     library = model.build(None, name="m", target="cortex-m4", params="replaceable")
     assert _packed(library) == 0
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_torchao_groups(points: bool) -> None:
+    """Integers of 4 bits with a scale for each group of a row, as torchao's
+    Int4WeightOnlyConfig and IntxWeightOnlyConfig export them."""
+    chance = np.random.default_rng(8)
+    whole = chance.integers(-8, 8, (24, 64)).astype(np.int8)
+    scale = chance.uniform(0.01, 0.1, (24, 2)).astype(np.float32)
+    zero = chance.integers(-3, 4, (24, 2)).astype(np.int8) * np.int8(points)
+    where = "net: node 'f'"
+    given = {
+        "input": Ref("w"), "block_size": [1, 32], "scale": Ref("s"),
+        "zero_point": Ref("z"), "input_dtype": Kind("int8"), "quant_min": -8,
+        "quant_max": 7,
+    }  # fmt: skip
+    calls = (
+        Call("torchao.dequantize_affine.default", "f", given, ("f",), where),
+        Call("aten.linear.default", "y", {"input": Ref("x"), "weight": Ref("f")},
+             ("y",), "net: node 'y'"),
+    )  # fmt: skip
+    held = {"w": whole, "s": scale, "z": zero}
+    shapes = {n: v.shape for n, v in held.items()}
+    shapes |= {"x": (1, 64), "f": (24, 64), "y": (1, 24)}
+    kinds = {**dict.fromkeys(shapes, "float32"), "w": "int8", "z": "int8"}
+    message, _ = converted(
+        Program("net", calls, ("x",), ("y",), held, shapes, kinds)
+    )  # fmt: skip
+    loaded = load_onnx("net", message.SerializeToString(), {})
+    library = Model("net", loaded, "onnx", "0" * 64).build(name="m", target="cortex-m4")
+    (step,) = library.plan.steps
+    assert step.candidate.constants[0].role == "weights4"
+    assert step.candidate.constants[0].array.nbytes == whole.size // 2
+    wide = [v.repeat(32, 1).astype(np.float32) for v in (zero, scale)]
+    x = chance.normal(size=(1, 64)).astype(np.float32)
+    wanted = x.astype(np.float64) @ ((whole - wide[0]) * wide[1]).T
+    found: Any = library.host("llvm").run(x=x)["y"]
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
