@@ -20,8 +20,7 @@ typedef struct {
 #endif
 
 /* that of a Cortex-M widens halves, too */
-#if defined(CRT_FPU) && defined(__ARM_ARCH_PROFILE) && \
-    __ARM_ARCH_PROFILE == 'M'
+#if defined(CRT_FPU) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 #define CRT_FPU_HALVES 1
 #endif
 
@@ -192,10 +191,10 @@ CRT_INLINE float crt_from_high_half(int32_t h)
 #if defined(CRT_MVE_REALS) && defined(CRT_ASM) && !defined(__clang__)
 /* GNU's assembler (2.40) gives vcvtb and vcvtt other registers than those that
  * are named: their words, and in them the numbers of registers */
-#define CRT_NUMBER(n) ".set crt_q" #n ", " #n "\n\t"
 #define CRT_NUMBERS                                                            \
-    CRT_NUMBER(0) CRT_NUMBER(1) CRT_NUMBER(2) CRT_NUMBER(3) CRT_NUMBER(4)      \
-    CRT_NUMBER(5) CRT_NUMBER(6) CRT_NUMBER(7)
+    ".set crt_q0, 0\n\t.set crt_q1, 1\n\t.set crt_q2, 2\n\t"                   \
+    ".set crt_q3, 3\n\t.set crt_q4, 4\n\t.set crt_q5, 5\n\t"                   \
+    ".set crt_q6, 6\n\t.set crt_q7, 7\n\t"
 #define CRT_WIDEN(v, word)                                                     \
     crt_float32x4 made;                                                        \
     __asm__(CRT_NUMBERS ".inst.w " word " + 8192 * crt_%q0 + 2 * crt_%q1"      \
