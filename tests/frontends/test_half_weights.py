@@ -232,3 +232,47 @@ def test_torchao_groups(points: bool) -> None:
     wanted = x.astype(np.float64) @ ((whole - wide[0]) * wide[1]).T
     found: Any = library.host("llvm").run(x=x)["y"]
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+def _embedding(table: Array) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Cast", ["t"], ["t32"], to=TensorProto.FLOAT),
+        helper.make_node("Gather", ["t32", "x"], ["g"]),
+        helper.make_node("Exp", ["g"], ["y"]),
+    ]
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.INT64, (3,)),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, table.shape[1])),
+    ]
+    held = [numpy_helper.from_array(table, "t")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], held)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+
+
+@pytest.mark.parametrize("target", ["generic", "cortex-m4"])
+def test_rows_of_a_table(target: str, tmp_path: Path) -> None:
+    table = np.random.default_rng(3).normal(size=(100, 16)).astype(np.float16)
+    path, x = tmp_path / "m.onnx", np.asarray([99, 0, -1])
+    onnx.save(_embedding(table), path)
+    loaded = pybuild.load(path)
+    theirs: Any = reference("ort", path, loaded.lower()).run({"x": x})["y"]
+    library = loaded.build(name="m", target=target)
+    assert library.report.flash.weights == table.nbytes
+    for code in ("llvm", "c"):
+        found: Any = library.host(code).run(x=x)["y"]
+        np.testing.assert_allclose(found, theirs, 1e-6)
+
+
+@pytest.mark.parametrize("rows", [30, 100])
+def test_tables_that_stay_float32(rows: int, tmp_path: Path) -> None:
+    """Of few values, and of values that have no float16."""
+    table = np.random.default_rng(3).normal(size=(rows, 16)).astype(np.float32)
+    if rows == 30:
+        table = table.astype(np.float16).astype(np.float32)
+    path = tmp_path / "m.onnx"
+    onnx.save(_embedding(table), path)
+    graph = pybuild.load(path).lower()
+    assert [n.op for n in graph.nodes] == ["gather", "map"]
+    assert graph.tensor(graph.nodes[0].output).dtype.value == "float32"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array, DType, Ints
+from pybuild.dtype import Array, DType, Ints, fits_half
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Packed, RowAccess
@@ -21,7 +21,6 @@ _MOST = 2**31 - 1
 WEIGHTS4 = "weights4"
 # of float32 weights that are float16 in flash
 WEIGHTS16 = "weights16"
-_SAMPLE = 64  # weights, of which one mostly says that others are not float16
 
 
 def constant(
@@ -54,21 +53,6 @@ def kernels_of(node: Node, graph: Graph) -> Array:
 def fits_int4(kernels: Array) -> bool:
     """True if every weight has 4 bits, whatever the type in the model's file."""
     return bool(kernels.min(initial=0) >= -8 and kernels.max(initial=0) <= 7)
-
-
-def fits_half(kernels: Array) -> bool:
-    """True if every weight is float32 with a float16 of the same value, whatever the
-    type in the model's file; NaN has none."""
-    some = kernels.reshape(-1)
-    return all(_are_halves(one) for one in (some[:_SAMPLE], some))
-
-
-def _are_halves(weights: Array) -> bool:
-    if DType.of(weights) is not DType.FLOAT32:
-        return False
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        again = weights.astype(np.float16).astype(np.float32)
-    return np.array_equal(again, weights)  # of NaN it is not
 
 
 def halves(weights: Array, order: str) -> Packed:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, fits_half
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import FLOAT32, INT16, Expr, Operand, Var, i32, minimum, offset
 from pybuild.kernels.base.builder import Builder, told
@@ -21,7 +21,7 @@ from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.base.vectors import words_at
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
-from pybuild.kernels.layers.weights import constant, fits_half, fixed, halves
+from pybuild.kernels.layers.weights import constant, fixed, halves
 from pybuild.ops.base.operator import clamp_of
 from pybuild.records import dataclass
 from pybuild.targets.target import Target

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, fits_half
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.real_vectors import real_vectors
@@ -15,7 +15,6 @@ from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import (
     WEIGHTS16,
     constant,
-    fits_half,
     fixed,
     in_blocks,
     two_in_a_word,
