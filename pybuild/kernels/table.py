@@ -137,7 +137,8 @@ def candidates(
     Errors    BuildError naming the node where nothing can
     """
     found = _found(node, graph, target, optimise)
-    found = _by_weights(found, _saved(node, graph), optimise)
+    if node.op != "repeat":  # those of its body are chosen
+        found = _by_weights(found, _saved(node, graph), optimise)
     if optimise == "size":
         return _smallest(found)
     if optimise in ("balanced", "ram"):

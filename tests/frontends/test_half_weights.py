@@ -3,6 +3,7 @@ each in flash, and the results of LiteRT and of ONNX Runtime."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from pybuild.model import Model
 from pybuild.verify.reference import reference
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
+from tests.toolchains import ROOT
 
 RNG = np.random.default_rng(6)
 KERNELS = RNG.normal(size=(16, 3, 3, 8)).astype(np.float16)
@@ -276,3 +278,19 @@ def test_tables_that_stay_float32(rows: int, tmp_path: Path) -> None:
     graph = pybuild.load(path).lower()
     assert [n.op for n in graph.nodes] == ["gather", "map"]
     assert graph.tensor(graph.nodes[0].output).dtype.value == "float32"
+
+
+def test_in_a_loop(tmp_path: Path) -> None:
+    """A GRU of ten steps, as litert-torch writes it and ai-edge-quantizer makes it
+    float16: layers in the body of a loop have such weights, too."""
+    with zipfile.ZipFile(ROOT / "tests" / "exported" / "litert.zip") as kept_there:
+        data = Path(kept_there.extract("gru.float16.tflite", tmp_path))
+    library = pybuild.load(data).build(name="m", target="cortex-m4")
+    assert any(s.node.op == "repeat" for s in library.plan.steps)
+    assert _packed(library) > 0
+    x = RNG.normal(size=library.graph.tensor(library.graph.inputs[0]).shape)
+    sample = {library.graph.inputs[0]: x.astype(np.float32)}
+    (theirs,) = run_litert(data.read_bytes(), [sample])
+    (wanted,) = theirs.values()
+    found: Any = library.host("llvm").run(**sample)[library.graph.outputs[0]]
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
