@@ -97,3 +97,20 @@ HALVES = (DType.FLOAT16, DType.BFLOAT16)
 def widened(array: Array) -> Any:
     """Halves as float32, others as they are."""
     return array.astype(np.float32) if DType.of(array) in HALVES else array
+
+
+_SAMPLE = 64  # values, of which one mostly says that others are not float16
+
+
+def fits_half(array: Array) -> bool:
+    """True if every value is float32 with a float16 of the same value; NaN has none."""
+    values = array.reshape(-1)
+    return all(_are_halves(some) for some in (values[:_SAMPLE], values))
+
+
+def _are_halves(values: Array) -> bool:
+    if DType.of(values) is not DType.FLOAT32:
+        return False
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        again = values.astype(np.float16).astype(np.float32)
+    return np.array_equal(again, values)

@@ -18,7 +18,7 @@ from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
 from pybuild.kernels.hybrid import quantize, scale
-from pybuild.kernels.layers.weights import WEIGHTS4
+from pybuild.kernels.layers.weights import WEIGHTS4, WEIGHTS16
 from pybuild.kernels.moves import pad, shape
 from pybuild.kernels.operators import (
     conv2d,
@@ -117,6 +117,7 @@ KERNELS["repeat"] = _repeated
 _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
+_PACKED = (WEIGHTS4, WEIGHTS16)
 # bytes of weights that are worth another kernel's code
 _CODE = 512
 
@@ -130,13 +131,15 @@ def candidates(
     """The kernels that can compute the node, with their costs on the target.
 
     optimise  "balanced", "ram": kernels that layers may share, with weights of 4 bits
-              two in a byte if that saves more flash than code takes; "size": of these,
-              too, whatever it saves; "speed": those with the layer's own constants
-              before them, weights of a byte each
+              two in a byte, and float32 ones as float16 of the same value, if that
+              saves more flash than code takes; "size": of these, too, whatever it
+              saves; "speed": those with the layer's own constants before them, weights
+              of a byte or of float32
     Errors    BuildError naming the node where nothing can
     """
     found = _found(node, graph, target, optimise)
-    found = _by_weights(found, _saved(node, graph), optimise)
+    if node.op != "repeat":  # those of its body are chosen
+        found = _by_weights(found, _saved(node, graph), optimise)
     if optimise == "size":
         return _smallest(found)
     if optimise in ("balanced", "ram"):
@@ -160,15 +163,17 @@ def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
 
 
 def _saved(node: Node, graph: Graph) -> int:
-    """The bytes of flash that a layer's weights save where two are in a byte."""
+    """The bytes of flash that a layer's weights save where they take half of it."""
     layer = node.of[0] if node.of else node
-    return graph.tensor(layer.inputs[1]).size // 2 if len(layer.inputs) > 1 else 0
+    return graph.tensor(layer.inputs[1]).bytes // 2 if len(layer.inputs) > 1 else 0
 
 
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
-    """The candidates with two weights of 4 bits in a byte, and slower ones that need
-    less scratch; if there are none, or they save too little, all others."""
-    packed = [c for c in found if _packs(c)]
+    """The candidates whose weights take half the flash or less, and slower ones that
+    need less scratch; if there are none, or they save too little, all others."""
+    packed = [c for c in found if _packs(c, WEIGHTS4)] or [
+        c for c in found if _packs(c)
+    ]
     most = 0 if optimise == "size" else _CODE
     if not packed or saved < most or optimise == "speed":
         return [c for c in found if not _packs(c)]
@@ -186,6 +191,6 @@ def _smallest(found: list[Candidate]) -> list[Candidate]:
     return [c for c in found if c.small or c.cost <= _SLOWER * least]
 
 
-def _packs(candidate: Candidate) -> bool:
-    """True if its weights take half the flash."""
-    return any(packed.role == WEIGHTS4 for packed in candidate.constants)
+def _packs(candidate: Candidate, *roles: str) -> bool:
+    """True if its weights take half the flash, or are of these roles."""
+    return any(p.role in (roles or _PACKED) for p in candidate.constants)

@@ -25,6 +25,7 @@ from pybuild.passes.fold import fold_constants
 from pybuild.passes.hoist import quantize_before_moves
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
+from pybuild.passes.lookups.narrow import narrow_tables
 from pybuild.passes.lookups.rows import slice_known_rows
 from pybuild.passes.lookups.tables import use_tables
 from pybuild.passes.noop import remove_noops
@@ -97,6 +98,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("drop_outside_taps", _plain(drop_outside_taps)),
+    ("narrow_tables", _plain(narrow_tables)),
     ("roll", _plain(roll)),
     ("own_outputs", _plain(own_outputs)),
 )

@@ -31,6 +31,8 @@ SINGLE = {
     "crt_low_halves": "dsp",
     "crt_high_halves": "dsp",
     "crt_whole": "dsp",
+    "crt_from_half": "dsp",
+    "crt_from_high_half": "dsp",
     "crt_size4": "mve",
 }
 # what operations take on a Cortex-M4 or, on vectors, on a Cortex-M55, where that is not

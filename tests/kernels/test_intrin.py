@@ -102,6 +102,12 @@ def _whole(bits: np.ndarray, rounded: np.ufunc) -> np.ndarray:
     return np.asarray(held.astype(np.int64))
 
 
+def _widened(bits: np.ndarray) -> np.ndarray:
+    """The bits of the float32 of a float16."""
+    halves = bits.astype(np.uint16).view(np.float16)
+    return np.asarray(halves.astype(np.float32).view(np.int32).astype(np.int64))
+
+
 MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_dot2": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
     # of sums of 64 bits, see _of_64
@@ -150,13 +156,15 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_in_order": lambda x: x,
     "crt_kept": lambda x: x,
     "crt_float_in_order": lambda x: x,  # the bits
+    "crt_from_half": lambda x: _widened(x),
+    "crt_from_high_half": lambda x: _widened(x >> 16),
     "crt_whole": lambda x: _whole(x, np.trunc),
     "crt_whole_even": lambda x: _whole(x, np.rint),
 }
 INTRINS = [
     v for m in (intrin, pairs) for v in vars(m).values() if isinstance(v, Intrin)
 ]
-INTRINS += [reals.WHOLE, reals.WHOLE_EVEN]
+INTRINS += [reals.WHOLE, reals.WHOLE_EVEN, reals.FROM_HALF, reals.FROM_HIGH_HALF]
 INTRINS += [between.HELD14, between.HELD16, between.HELD17, between.TWO_POINTS]
 INTRINS += [extremes.MIN_BYTES, extremes.MAX_HALVES, extremes.MIN_HALVES]
 
@@ -175,6 +183,12 @@ def _values(name: str) -> list[np.ndarray]:
         )
         numbers[2 * len(ends) :] *= 2.0 ** chance.integers(-32, 3, N - 2 * len(ends))
         return [numbers.astype(np.float32).view(np.int32)]
+    if name.startswith("crt_from_"):  # subnormal, infinite, quiet NaN
+        edges = [0, 1, 0x8000, 0x83FF, 0x400, 0x3FF, 0x7BFF, 0x7C00, 0xFC00, 0x7E01]
+        finite = made[0] & 0x7BFF7BFF
+        finite[: len(edges)] = edges
+        finite[len(edges) : 2 * len(edges)] = np.multiply(edges, 1 << 16)
+        return [finite.astype(np.int32)]
     if name == "crt_float_in_order":
         return [chance.standard_normal(N).astype(np.float32).view(np.int32)]
     if name in ("crt_dot2", "crt_two_points") or name.startswith("crt_mla"):
@@ -310,6 +324,8 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
         "ssat",
         "vcvt.s32.f32",
         "vcvtr.s32.f32",
+        "vcvtb.f32.f16",
+        "vcvtt.f32.f16",
     ):
         assert word in listing.read_text()
 

@@ -108,7 +108,9 @@ revision 007fd8c.
   the numpy meaning of its own operators.
 - `0.1%`: of dynamic range, so far apart, at most, are outputs, of their range. A layer
   makes int8 of what it reads, as LiteRT's does (`=`); where a float differs in its last
-  bit, one may round to the next. Weights of float16 are float32 in flash.
+  bit, one may round to the next. Weights of float16 stay float16 in flash on cores
+  ([integers.md](integers.md#float16-weights-of-float32-layers)): that column is of the
+  first revision that does so.
 - ExecuTorch's quantisers for Arm (`tests/exported/export_arm.py`): of what
   `CortexMQuantizer` and `TOSAQuantizer` make of int8 every bit is PyTorch's, in
   integers; of TOSA's int16 with int8 weights too.

@@ -258,8 +258,9 @@ def test_outputs_are_tensors_of_their_own() -> None:
 
 def test_every_pass_is_in_the_pipeline() -> None:
     names = [name for name, _ in PIPELINE]
-    assert names[-5:] == [
-        "settle_channels", "drop_constant_channels", "drop_outside_taps", "roll",
+    assert names[-6:] == [
+        "settle_channels", "drop_constant_channels", "drop_outside_taps",
+        "narrow_tables", "roll",
         "own_outputs",
     ]  # fmt: skip
     assert {

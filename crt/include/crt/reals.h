@@ -1,5 +1,6 @@
-/* crt/reals.h: integers of real numbers, and back; with an FPU or Helium (MVE)
- * few instructions, elsewhere comparisons and loops. Knows no model.
+/* crt/reals.h: integers of real numbers, and back, and float32 of float16; with
+ * an FPU or Helium (MVE) few instructions, elsewhere comparisons and loops.
+ * Knows no model.
  * MISRA 10.1, 21.15, in this file: bits are moved as other types */
 #ifndef CRT_REALS_H
 #define CRT_REALS_H
@@ -16,6 +17,11 @@ typedef float32x4_t crt_float32x4;
 typedef struct {
     float lane[4];
 } crt_float32x4;
+#endif
+
+/* that of a Cortex-M widens halves, too */
+#if defined(CRT_FPU) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define CRT_FPU_HALVES 1
 #endif
 
 CRT_C_BODIES
@@ -144,6 +150,89 @@ CRT_INLINE crt_float32x4 crt_real4(crt_int32x4 v, float x)
     crt_store_int32x4(whole, v);
     for (int i = 0; i < 4; i++) {
         real[i] = (float)whole[i] * x;
+    }
+    return crt_load_float32x4(real);
+#endif
+}
+
+/* The float32 of the float16 in the lower half of h; the bits of a NaN stay. */
+CRT_INLINE float crt_from_half(int32_t h)
+{
+#if defined(CRT_FPU_HALVES)
+    float x;
+    __asm__("vcvtb.f32.f16 %0, %1" : "=t"(x) : "t"(crt_int32_as_float32(h)));
+    return x;
+#else
+    uint32_t bits = (uint32_t)h << 17 >> 4, sign = (uint32_t)h >> 15 << 31;
+    if (bits - 0x800000u < 0xF000000u) {
+        bits += 0x38000000u;
+    } else if (bits >= 0x800000u) { /* infinity, NaN */
+        bits += 0x70000000u;
+    } else if (bits != 0) { /* subnormal: the difference of two that are not */
+        float lifted = crt_int32_as_float32((int32_t)(bits + 0x38800000u));
+        bits = (uint32_t)crt_float32_as_int32(lifted - 6.103515625e-5f);
+    }
+    return crt_int32_as_float32((int32_t)(bits | sign));
+#endif
+}
+
+/* The same of the upper half. */
+CRT_INLINE float crt_from_high_half(int32_t h)
+{
+#if defined(CRT_FPU_HALVES)
+    float x;
+    __asm__("vcvtt.f32.f16 %0, %1" : "=t"(x) : "t"(crt_int32_as_float32(h)));
+    return x;
+#else
+    return crt_from_half(h >> 16);
+#endif
+}
+
+#if defined(CRT_MVE_REALS) && defined(CRT_ASM) && !defined(__clang__)
+/* GNU's assembler (2.40) gives vcvtb and vcvtt other registers than those that
+ * are named: their words, and in them the numbers of registers */
+#define CRT_NUMBERS                                                            \
+    ".set crt_q0, 0\n\t.set crt_q1, 1\n\t.set crt_q2, 2\n\t"                   \
+    ".set crt_q3, 3\n\t.set crt_q4, 4\n\t.set crt_q5, 5\n\t"                   \
+    ".set crt_q6, 6\n\t.set crt_q7, 7\n\t"
+#define CRT_WIDEN(v, word)                                                     \
+    crt_float32x4 made;                                                        \
+    __asm__(CRT_NUMBERS ".inst.w " word " + 8192 * crt_%q0 + 2 * crt_%q1"      \
+            : "=w"(made)                                                       \
+            : "w"(v));                                                         \
+    return made
+#endif
+
+/* The same in each lane: of the lower half, of the upper half. */
+CRT_INLINE crt_float32x4 crt_from_halves4(crt_int32x4 v)
+{
+#if defined(CRT_WIDEN)
+    CRT_WIDEN(v, "0xFE3F0E01");
+#elif defined(CRT_MVE_REALS) && defined(__clang__)
+    return vcvtbq_f32_f16(vreinterpretq_f16_s32(v));
+#else
+    int32_t both[4];
+    float real[4];
+    crt_store_int32x4(both, v);
+    for (int i = 0; i < 4; i++) {
+        real[i] = crt_from_half(both[i]);
+    }
+    return crt_load_float32x4(real);
+#endif
+}
+
+CRT_INLINE crt_float32x4 crt_from_high_halves4(crt_int32x4 v)
+{
+#if defined(CRT_WIDEN)
+    CRT_WIDEN(v, "0xFE3F1E01");
+#elif defined(CRT_MVE_REALS) && defined(__clang__)
+    return vcvttq_f32_f16(vreinterpretq_f16_s32(v));
+#else
+    int32_t both[4];
+    float real[4];
+    crt_store_int32x4(both, v);
+    for (int i = 0; i < 4; i++) {
+        real[i] = crt_from_high_half(both[i]);
     }
     return crt_load_float32x4(real);
 #endif

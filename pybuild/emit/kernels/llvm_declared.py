@@ -7,7 +7,7 @@ import struct
 
 from pybuild.dtype import DType
 from pybuild.emit.kernels.llvm_eights import EIGHTS
-from pybuild.emit.kernels.llvm_floats import FLOATS
+from pybuild.emit.kernels.llvm_floats import FLOATS, FROM_HIGH_HALF, from_half
 
 INTEGER = {
     "+": "add nsw", "-": "sub nsw", "*": "mul nsw", "/": "sdiv", "%": "srem",
@@ -344,6 +344,7 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
     for lanes in (8, 16):
         given = f"<{lanes} x i32>"
         lines.append(f"declare i32 @llvm.vector.reduce.add.v{lanes}i32({given})")
+    lines += [from_half(features), FROM_HIGH_HALF]
     if "mve" in features:
         lines += _VECTOR_INSTRUCTIONS
     for feature, name, count in _INSTRUCTIONS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.frontends.onnx.draft.draft import Draft
-from pybuild.frontends.onnx.integers import general, joined
+from pybuild.frontends.onnx.integers import gathered, general, joined
 from pybuild.frontends.onnx.operators import quant
 from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, Op
@@ -27,6 +27,7 @@ def hint_of(op: Op) -> str:
 FOREIGN: dict[str, Handler] = {
     "DequantizeLinear": quant.dequantize_linear,
     "DynamicQuantizeMatMul": joined.dynamic_matmul,
+    "GatherBlockQuantized": gathered.gather_blocks,
     "MatMulIntegerToFloat": joined.matmul_to_float,
     "MatMulNBits": general.matmul_bits,
     "QGemm": quant.qgemm,

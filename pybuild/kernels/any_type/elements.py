@@ -28,6 +28,7 @@ from pybuild.ir.loop import (
     select,
 )
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.reals import FROM_HALF
 
 _MEMORY = {DType.BOOL: UINT8, DType.FLOAT16: UINT16, DType.BFLOAT16: UINT16}
 _VALUE = {DType.FLOAT16: FLOAT32, DType.BFLOAT16: FLOAT32}
@@ -77,26 +78,8 @@ def _bits(value: float) -> Expr:
     return const(value, FLOAT32)
 
 
-_H, _X = Var("h", INT32), Var("x", FLOAT32)
-_SIGN, _SIZE, _WHOLE, _KEPT = (Var(n, INT32) for n in ("sign", "size", "whole", "kept"))
-_SMALL = Var("small", FLOAT32)
-
-# the float32 of float16 bits: the exponent rebased by a multiplication, so that
-# subnormal numbers are right too
-FROM_HALF = Intrin(
-    "crt_from_half",
-    (_H,),
-    Bitcast(
-        select(const(0x7C00) <= _SIZE, _WHOLE, Bitcast(_SMALL, INT32)) | _SIGN, FLOAT32
-    ),
-    (
-        (_SIZE, _H & 0x7FFF),
-        (_SIGN, select(equal(_H & 0x8000, 0), const(0), const(-(2**31)))),
-        (_WHOLE, (_SIZE << 13) | 0x70000000),
-        (_SMALL, Bitcast(_SIZE << 13, FLOAT32) * _bits(2.0**112)),
-    ),
-    doc="The float32 of float16 bits.",
-)
+_X = Var("x", FLOAT32)
+_SIGN, _WHOLE, _KEPT = (Var(n, INT32) for n in ("sign", "whole", "kept"))
 
 _A, _LIFTED, _ROUNDED = Var("a", INT32), Var("lifted", FLOAT32), Var("rounded", INT32)
 TO_HALF = Intrin(

@@ -21,6 +21,8 @@ class RealVectors:
                   before them, and sums to memory
     shapes        (vectors of channels, pixels) whose sums, a vector of weights and a
                   product are in registers together
+    half_shapes   the same of weights of float16, of which one load has two vectors; of
+                  an odd number of vectors each has one; (): there is no kernel
     """
 
     key: str
@@ -31,6 +33,7 @@ class RealVectors:
     at_most: Intrin
     unrolled: tuple[int, ...]
     shapes: tuple[tuple[int, int], ...]
+    half_shapes: tuple[tuple[int, int], ...] = ()
 
     def at(self, pointer: Expr, index: Operand = 0) -> Expr:
         """A vector of floats in memory."""
@@ -57,6 +60,7 @@ MVE = RealVectors(
     "mve", reals.LANES, floats.ADD_PRODUCT4, floats.ADD_PRODUCTS4, floats.AT_LEAST4,
     floats.AT_MOST4, (1,),
     (*((1, pixels) for pixels in (6, 5, 4, 3, 2, 1)), (2, 2), (2, 1), (3, 1)),
+    (*((1, pixels) for pixels in (6, 5, 4, 3, 2, 1)), (2, 2), (2, 1), (4, 1)),
 )  # fmt: skip
 
 

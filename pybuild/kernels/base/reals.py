@@ -1,5 +1,6 @@
-"""Integers of real numbers, and back, as kernels spell them: their meaning and their
-names. Their C is in crt/reals.h: an FPU's instructions, or Helium's, or comparisons.
+"""Integers of real numbers, and back, and float32 of float16, as kernels spell them:
+their meaning and their names. Their C is in crt/reals.h: an FPU's instructions, or
+Helium's, or comparisons.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pybuild.ir.loop import (
     FLOAT32,
     INT32,
+    Bitcast,
     Expr,
     Intrin,
     Lane,
@@ -18,6 +20,7 @@ from pybuild.ir.loop import (
     VectorType,
     cast,
     const,
+    equal,
     i32,
     maximum,
     minimum,
@@ -105,10 +108,48 @@ STEPS_EVEN4 = vector("crt_steps_even4", _GIVEN, _steps(_even))
 REAL4 = vector(
     "crt_real4", (_WORDS, _X), _each(lambda v: cast(v, FLOAT32) * _X, _WORDS)
 )
-# by which a kernel is seen to need HEADER
-NAMES = frozenset(
-    one.name for one in (WHOLE, WHOLE_EVEN, QUOTIENT4, STEPS_AWAY4, STEPS_EVEN4, REAL4)
+
+_BOTH, _BITS, _SIGN, _BASE = (Var(n, INT32) for n in ("h", "bits", "sign", "base"))
+_SMALL = Var("small", FLOAT32)
+_LEAST = 2.0**-14  # of a float16 that is normal
+
+
+def _widened(both: Expr) -> tuple[Expr, tuple[tuple[Var, Expr], ...]]:
+    """The float32 of the float16 in the lower half of a word: another base of its
+    exponent. A subnormal one is a difference of two that are normal, because vectors
+    take subnormal float32 for 0; infinity and NaN stay."""
+    whole = select(_BITS < 1 << 23, Bitcast(_SMALL, INT32), _BITS + _BASE)
+    return Bitcast(whole | _SIGN, FLOAT32), (
+        (_BITS, (both & 0x7FFF) << 13),
+        (_SIGN, select(equal(both & 0x8000, 0), const(0), const(-(2**31)))),
+        (_BASE, select(_BITS < 0x7C00 << 13, const(0x38000000), const(0x70000000))),
+        (_SMALL, Bitcast((_BITS & 0x7FFFFF) + 0x38800000, FLOAT32) - _LEAST),
+    )
+
+
+def _half(name: str, both: Expr, doc: str) -> Intrin:
+    """A function of the module on every target: llvm_declared.py."""
+    spelled = f"{name}({{0}})"
+    return Intrin(name, (_BOTH,), *_widened(both), c=spelled, llvm=name, doc=doc)
+
+
+# the float32 of the float16 in a word's lower half, and in its upper half
+FROM_HALF = _half("crt_from_half", _BOTH, "The float32 of float16 bits.")
+FROM_HIGH_HALF = _half(
+    "crt_from_high_half", _BOTH >> 16, "The float32 of the float16 in the upper half."
 )
+
+
+def _halves(half: Intrin) -> Expr:
+    """Of each word: `half`."""
+    return _each(half, _WORDS)
+
+
+# in each lane: the same of a word
+FROM_HALVES4 = vector("crt_from_halves4", (_WORDS,), _halves(FROM_HALF))
+FROM_HIGH_HALVES4 = vector("crt_from_high_halves4", (_WORDS,), _halves(FROM_HIGH_HALF))
+# by which a kernel is seen to need HEADER
+NAMES = frozenset(one.name for one in list(vars().values()) if isinstance(one, Intrin))
 
 
 def reals_at(pointer: Expr, index: Operand = 0) -> Expr:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array, DType, Ints
+from pybuild.dtype import Array, DType, Ints, fits_half
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
-from pybuild.kernels.base.candidate import RowAccess
+from pybuild.kernels.base.candidate import Packed, RowAccess
 from pybuild.kernels.epilogues.bare import bare
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, int8_finish
 from pybuild.kernels.epilogues.int16 import MOST_SUM, finish16
@@ -19,6 +19,8 @@ from pybuild.targets.target import Target
 _MOST = 2**31 - 1
 # the role of weights of which two are in a byte
 WEIGHTS4 = "weights4"
+# of float32 weights that are float16 in flash
+WEIGHTS16 = "weights16"
 
 
 def constant(
@@ -51,6 +53,38 @@ def kernels_of(node: Node, graph: Graph) -> Array:
 def fits_int4(kernels: Array) -> bool:
     """True if every weight has 4 bits, whatever the type in the model's file."""
     return bool(kernels.min(initial=0) >= -8 and kernels.max(initial=0) <= 7)
+
+
+def halves(weights: Array, order: str) -> Packed:
+    """float32 weights as the bits of float16, as they lie."""
+    bits = weights.astype(np.float16).view(np.uint16)
+    return Packed(WEIGHTS16, bits, order=f"{order}; float16")
+
+
+def two_in_a_word(weights: Array) -> Array:
+    """float32 weights, of which there is an even number, as int32 with the float16 of
+    two each, the first in the lower half."""
+    halves = weights.reshape(-1).astype(np.float16).view(np.uint16).astype(np.uint32)
+    return (halves[0::2] | halves[1::2] << np.uint32(16)).view(np.int32)
+
+
+def known_halves(node: Node, graph: Graph) -> bool:
+    """True if a layer of float32 may have its weights as float16: they are known, and
+    equal."""
+    return fixed(node, graph) and fits_half(constant(node, graph, 1))
+
+
+def widens(target: Target, optimise: str) -> bool:
+    """True if a core's layers of float32 may have weights of float16: an instruction
+    widens those of two channels, or what `widens_each` says."""
+    instruction = not target.features.isdisjoint({"dsp", "mve"})
+    return instruction or widens_each(target, optimise)
+
+
+def widens_each(target: Target, optimise: str) -> bool:
+    """True if weights may also be widened one by one: what they are multiplied by takes
+    far more, or flash is short."""
+    return target.float_calls or optimise == "size"
 
 
 def folded_bias(

@@ -14,7 +14,15 @@ from pybuild.kernels.dsp import conv as conv_dsp
 from pybuild.kernels.dsp import conv16, depthwise16, fours
 from pybuild.kernels.dsp import depthwise as depthwise_dsp
 from pybuild.kernels.layers.depthwise import GROUP
-from pybuild.kernels.layers.weights import constant, epilogue, kernels_of, window_rows
+from pybuild.kernels.layers.weights import (
+    constant,
+    epilogue,
+    halves,
+    kernels_of,
+    known_halves,
+    widens_each,
+    window_rows,
+)
 from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.mve import depthwise as depthwise_mve
 from pybuild.kernels.mve import depthwise16 as depthwise16_mve
@@ -41,14 +49,18 @@ def depthwise_conv2d(
     layer = depthwise.Layer(window, finish, x_zero, x.dtype, DType.of(bias))
     source = window_rows(node, graph, window.rows, layer.x_zero)
     order = "taps row by row, channels"
-    tables = (
-        Packed("weights", weights, order=order),
+    others = (
         *(() if layer.is_bare else (Packed("bias", bias, order=EACH),)),
         *layer.tables(),
     )
+    tables = (Packed("weights", weights, order=order), *others)
     rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
     found = depthwise16.candidates(node, graph, target, window, rows, calls)
     plain = [] if found else [depthwise.offer(layer, by_rows(y), source, tables, y)]
+    if widens_each(target, optimise) and known_halves(node, graph):
+        tables = (halves(weights, order), *others)
+        layer = replace(layer, halves=True)
+        plain.append(depthwise.offer(layer, by_rows(y), source, tables, y))
     small = (depthwise_small,) if optimise == "size" else ()
     vectors = (depthwise_mve, depthwise16_mve, depthwise16_planes, float_depthwise)
     for family in (depthwise_dsp, fours, *small, *vectors, depthwise_block, lines):

@@ -17,20 +17,24 @@ from pybuild.ir.loop import (
     INT8,
     INT32,
     INT64,
+    UINT16,
     Expr,
     Var,
     cast,
     const,
+    i32,
     load,
     offset,
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.operands import short
+from pybuild.kernels.base.reals import FROM_HALF
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
 from pybuild.kernels.layers.weights import (
+    WEIGHTS16,
     constant,
     epilogue,
 )
@@ -53,6 +57,7 @@ class Layer:
     over    a pixel is copied before it is used: its row may be written over
     elem    of activations; the weights are float32 or int8
     total   of the sums
+    halves  float32 weights are float16
     """
 
     window: Window
@@ -62,6 +67,7 @@ class Layer:
     over: bool = False
     elem: DType = INT8
     total: DType = INT32
+    halves: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -76,6 +82,13 @@ class Layer:
     def out(self) -> DType:
         """The type of what is stored."""
         return INT32 if self.is_bare else self.elem
+
+    @property
+    def stored(self) -> DType:
+        """The type of weights; of float16 their bits."""
+        if self.halves:
+            return UINT16
+        return FLOAT32 if self.is_float else INT8
 
     @property
     def group_outputs(self) -> int:
@@ -97,13 +110,15 @@ class Layer:
         kind = short(self.elem) + ("_s64" if self.total is INT64 else "")
         tail = "_".join(str(size) for size, _, _ in self.blocks)
         over = "over" if self.over else ""
+        kind += "_f16" * self.halves
         parts = ("conv2d", kind, self.window.key, self.finish.key, tail, over)
         return "_".join(p for p in parts if p)
 
     @property
     def doc(self) -> str:
         """The comment in the kernel's C."""
-        kinds = "float32" if self.is_float else f"{self.elem.value} x int8"
+        real = "float32" + " x float16" * self.halves
+        kinds = real if self.is_float else f"{self.elem.value} x int8"
         sums = "" if self.is_float else f", {self.total.value} sums"
         blocks = " then ".join(str(size) for size, _, _ in self.blocks)
         copied = "each pixel is copied first; " if self.over else ""
@@ -128,9 +143,10 @@ def kernel(layer: Layer) -> Builder:
 def pack(layer: Layer, weights: Array) -> Packed:
     """Weights [O,KH,KW,C/groups] in reading order: large blocks interleaved."""
     order = "output channels, taps row by row, inputs"
+    role = WEIGHTS16 if layer.halves else "weights"
     if any(size >= _INTERLEAVED for size, _, _ in layer.blocks):
         order = "blocks of output channels: taps, then the channels of the block"
-    return Packed.later("weights", order, _arranged, layer, weights)
+    return Packed.later(role, order, _arranged, layer, weights)
 
 
 def _arranged(layer: Layer, weights: Array) -> Array:
@@ -143,6 +159,8 @@ def _arranged(layer: Layer, weights: Array) -> Array:
             part = part.transpose(0, 1, 3, 2)
         parts.append(part.reshape(len(grouped), -1))
     made = parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
+    if layer.halves:
+        made = made.astype(np.float16).view(np.uint16)
     return made.reshape(weights.shape)
 
 
@@ -157,8 +175,7 @@ class _Writer:
         self.elem, self.total = layer.elem, layer.total
         self.factor = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, layer.out, writable=True)
-        kind = FLOAT32 if layer.is_float else INT8
-        self.weights = k.row("weights", g.rows + 1, kind)
+        self.weights = k.row("weights", g.rows + 1, layer.stored)
         self.bias = k.row("bias", g.rows + 2, self.total)
         self.out_channels = k.arg("out_channels", w.out_channels)
         self.group_inputs, self.group_outputs = g.channels, self.out_channels
@@ -268,12 +285,15 @@ class _Writer:
             where = tap + self.patch * j
             if len(accs) >= _INTERLEAVED:
                 where = tap * len(accs) + j
-            product = cast(value, self.factor) * cast(load(w, where), self.factor)
+            weight = load(w, where)
+            if self.layer.halves:
+                weight = FROM_HALF(i32(weight))
+            product = cast(value, self.factor) * cast(weight, self.factor)
             k.assign(acc, acc + cast(product, self.total))
 
 
 def weighted(
-    node: Node, graph: Graph, window: Window, target: Target
+    node: Node, graph: Graph, window: Window, target: Target, halves: bool = False
 ) -> tuple[Layer, tuple[Packed, ...]]:
     """The layer of a node with weights and bias, and its tables in order."""
     weights = constant(node, graph, 1)
@@ -285,7 +305,7 @@ def weighted(
         sizes = tuple(size for size in sizes if size < _INTERLEAVED)
         sizes = sizes if len(sizes) > 1 else (_INTERLEAVED // 2, 1)
     elem, total = graph.tensor(node.inputs[0]).dtype, DType.of(bias)
-    layer = Layer(window, finish, sizes, x_zero, False, elem, total)
+    layer = Layer(window, finish, sizes, x_zero, False, elem, total, halves)
     added = () if layer.is_bare else (Packed("bias", bias, order=EACH),)
     tables = (pack(layer, weights), *added, *layer.finish.tables())
     return layer, tables

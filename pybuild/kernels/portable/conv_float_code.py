@@ -5,9 +5,26 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from pybuild.ir.loop import FLOAT32, Expr, Var, const, load, minimum, offset
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT8,
+    INT32,
+    UINT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    i32,
+    load,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import FLOAT_IN_ORDER
+from pybuild.kernels.base.reals import FROM_HALF, FROM_HIGH_HALF
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.records import dataclass
@@ -20,12 +37,19 @@ class Layer:
     """A convolution as its kernel sees it.
 
     channels, pixels  of the output whose sums are computed together
+    halves            weights are float16, those of two channels in a word
+    block             taps whose weights are integers of 4 bits times a scale of each
+                      channel, eight in a word; shifted: and an integer is added first;
+                      0: weights are real
     """
 
     window: Window
     finish: FloatClamp
     channels: int
     pixels: int
+    halves: bool = False
+    block: int = 0
+    shifted: bool = False
 
     @property
     def taps(self) -> int:
@@ -38,9 +62,36 @@ class Layer:
 
     @property
     def unrolled(self) -> int:
-        """Taps in one turn, of which there is a whole number."""
+        """Taps in one turn, of which there is a whole number; 0: there is no kernel."""
         most = max(MOST_PRODUCTS // (self.channels * self.pixels), 1)
-        return next(n for n in (8, 4, 3, 2, 1) if n <= most and self.taps % n == 0)
+        whole, least = self.block or self.taps, 1
+        if self.block:  # whole words of weights
+            least = max(8 // self.channels, 1)
+        for n in (8, 4, 3, 2, 1):
+            if n <= most and whole % n == 0 and n % least == 0:
+                return n
+        return 0
+
+    @property
+    def words(self) -> int:
+        """Words of the weights of a turn."""
+        weights = self.channels * self.unrolled
+        return weights // 8 if self.block else weights // (2 if self.halves else 1)
+
+    @property
+    def kind(self) -> str:
+        """How weights are stored, in names of kernels."""
+        if self.block:
+            return "int4_shifted" if self.shifted else "int4"
+        return "f16" * self.halves
+
+    @property
+    def weights(self) -> str:
+        """The same for readers of the C."""
+        if self.block:
+            added = " and an integer" * self.shifted
+            return f" x 4 bits with a scale{added} for each block"
+        return " x float16" * self.halves
 
     @property
     def scratch(self) -> int:
@@ -62,6 +113,7 @@ class Layer:
         w = self.window
         parts = (
             f"conv2d_f32_block{self.channels}x{self.pixels}",
+            self.kind,
             w.key,
             "" if self.direct else f"copy{self.copied}",
             "channels_over" if w.out_channels % self.channels else "",
@@ -77,7 +129,7 @@ class Layer:
         many = "a pixel" if self.pixels == 1 else f"{self.pixels} pixels"
         first = "" if self.direct else "their windows are copied side by side; then "
         return told(
-            f"convolution, float32: {self.window.words}",
+            f"convolution, float32{self.weights}: {self.window.words}",
             f"{many} at a time: {first}{self.channels} output channels "
             f"at a time, all taps in order, {self.unrolled} in a turn; weights "
             "forward, once for all pixels of a block",
@@ -102,15 +154,25 @@ class _Writer:
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, FLOAT32, writable=True)
-        self.weights = k.row("weights", g.rows + 1, FLOAT32)
+        kind = INT32 if layer.kind else FLOAT32
+        self.weights = k.row("weights", g.rows + 1, kind)
         self.bias = k.row("bias", g.rows + 2, FLOAT32)
-        self.finish = layer.finish.bind(k, g.rows + 3)
+        after = g.rows + 3
+        if layer.block:
+            self.scales = k.row("scales", after, FLOAT32)
+            self.offsets = k.row("offsets", after + 1, INT8) if layer.shifted else None
+            after += 1 + layer.shifted
+        self.finish = layer.finish.bind(k, after)
+        self.both: Expr = const(0)  # a word of weights
         self.patch: Var | None = None
         if not layer.direct:
-            after = g.rows + 3 + len(layer.finish.tables())
+            after += len(layer.finish.tables())
             self.patch = k.row("patch", after, FLOAT32, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
-        self.turns = k.arg("turns", layer.taps // layer.unrolled)
+        self.turns = k.arg("turns", (layer.block or layer.taps) // layer.unrolled)
+        if layer.block:
+            self.blocks = k.arg("blocks", layer.taps // layer.block)
+        self.of_channel: list[tuple[Expr, Expr | None]] = []  # scales and offsets
 
     def write(self) -> Builder:
         k, g, layer = self.k, self.g, self.layer
@@ -198,13 +260,31 @@ class _Writer:
             sums.append([k.let(f"sum{j}_{p}", bias) for p in range(layer.pixels)])
         at = [k.let(f"at{i}", x) for i, x in enumerate(pixels)]
         step = layer.unrolled * (1 if layer.direct else layer.pixels)
-        with k.loop("turn", self.turns, rolled=True):
+        with self._of_block(first), k.loop("turn", self.turns, rolled=True):
             for tap in range(layer.unrolled):
                 self._tap(sums, w, at, tap)
-            k.assign(w, offset(w, layer.unrolled * layer.channels))
+            k.assign(w, offset(w, layer.words))
             for x in at:
                 k.assign(x, offset(x, step))
         return sums
+
+    @contextmanager
+    def _of_block(self, first: Expr) -> Iterator[None]:
+        """Code for the taps that have the same scales."""
+        k, layer = self.k, self.layer
+        if not layer.block:
+            yield
+            return
+        with k.loop("of_scale", self.blocks) as block:
+            begin = k.let("scale_at", first + block * self.out_channels)
+            self.of_channel = []
+            for j in range(layer.channels):
+                scale = k.let(f"scale{j}", load(self.scales, begin + j))
+                more = None
+                if self.offsets is not None:
+                    more = k.let(f"offset{j}", i32(load(self.offsets, begin + j)))
+                self.of_channel.append((scale, more))
+            yield
 
     def _tap(self, sums: list[list[Var]], w: Var, at: list[Var], tap: int) -> None:
         k, layer = self.k, self.layer
@@ -215,6 +295,26 @@ class _Writer:
         values[0] = FLOAT_IN_ORDER(values[0])
         values = [k.let(f"value{p}", value) for p, value in enumerate(values)]
         for j, accs in enumerate(sums):
-            weight = k.let(f"weight{j}", load(w, tap * layer.channels + j))
+            weight = k.let(f"weight{j}", self._weight(w, tap, j))
             for acc, value in zip(accs, values, strict=True):
                 k.assign(acc, acc + value * weight)
+
+    def _weight(self, w: Var, tap: int, channel: int) -> Expr:
+        number = tap * self.layer.channels + channel
+        if self.layer.block:
+            return self._of_four_bits(w, number, channel)
+        if not self.layer.halves:
+            return load(w, number)
+        if number % 2:
+            return FROM_HIGH_HALF(self.both)
+        self.both = self.k.let("both", load(w, number // 2))
+        return FROM_HALF(self.both)
+
+    def _of_four_bits(self, w: Var, number: int, channel: int) -> Expr:
+        """That of a turn's weights, times its scale."""
+        if number % 8 == 0:
+            self.both = self.k.let("eight", cast(load(w, number // 8), UINT32))
+        up = const(28 - 4 * (number % 8), UINT32)
+        whole = i32(self.both << up) >> const(28)
+        scale, more = self.of_channel[channel]
+        return cast(whole if more is None else whole + more, FLOAT32) * scale

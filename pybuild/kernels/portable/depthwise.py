@@ -12,10 +12,12 @@ from pybuild.ir.loop import (
     INT8,
     INT32,
     INT64,
+    UINT16,
     Expr,
     Var,
     cast,
     const,
+    i32,
     load,
     minimum,
     offset,
@@ -23,6 +25,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.operands import short
+from pybuild.kernels.base.reals import FROM_HALF
 from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.bare import Bare
@@ -40,6 +43,7 @@ class Layer:
     x_zero   input zero point (0 for float)
     elem     of activations; the weights are float32 or int8
     total    of the sums
+    halves   float32 weights are float16
     """
 
     window: Window
@@ -47,6 +51,7 @@ class Layer:
     x_zero: int = 0
     elem: DType = INT8
     total: DType = INT32
+    halves: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -63,6 +68,13 @@ class Layer:
         return INT32 if self.is_bare else self.elem
 
     @property
+    def stored(self) -> DType:
+        """The type of weights; of float16 their bits."""
+        if self.halves:
+            return UINT16
+        return FLOAT32 if self.is_float else INT8
+
+    @property
     def multiplier(self) -> int:
         """Output channels of one input channel."""
         return self.window.out_channels // self.window.channels
@@ -77,6 +89,7 @@ class Layer:
         parts = (
             "depthwise",
             short(self.elem) + ("_s64" if self.total is INT64 else ""),
+            "f16" * self.halves,
             f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
             "padded" if w.padded else "",
             "dilated" if w.dilated else "",
@@ -92,11 +105,12 @@ class Layer:
         taps = f"{w.kernel_h}x{w.kernel_w} windows" if self.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""
         several = " for each of its outputs" if self.multiplier > 1 else ""
+        real = "float32" + " x float16" * self.halves
         order = f"channel by channel{several}, all taps written out"
         if not self.unrolled:
             order = f"{BLOCK} sums at a time, tap by tap"
         return told(
-            f"depthwise convolution, {'float32' if self.is_float else kinds}: "
+            f"depthwise convolution, {real if self.is_float else kinds}: "
             f"{taps}{beside}{', with gaps between taps' * w.dilated}",
             f"pixel by pixel; {order}; weights from the first to the last",
             self.finish.words,
@@ -136,8 +150,7 @@ class _Writer:
         tables = 1 if layer.is_bare else 2
         after = tables + len(layer.finish.tables())
         self.pixels = bind(k, w, self.elem, self.kernel_h, after)
-        kind = FLOAT32 if layer.is_float else INT8
-        self.weights = k.row("weights", self.pixels.rows + 1, kind)
+        self.weights = k.row("weights", self.pixels.rows + 1, layer.stored)
         self.bias = k.row("bias", self.pixels.rows + 2, self.total)
         self.out_width = k.arg("out_width", w.out_width)
         self.out_channels = self.pixels.channels
@@ -196,6 +209,7 @@ class _Writer:
         return const(0) if self.layer.is_bare else load(self.bias, channel)
 
     def _product(self, value: Expr, weight: Expr) -> Expr:
+        weight = FROM_HALF(i32(weight)) if self.layer.halves else weight
         product = cast(value, self.factor) * cast(weight, self.factor)
         return cast(product, self.total)
 

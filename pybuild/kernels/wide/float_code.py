@@ -4,9 +4,21 @@ products by lanes. Knows no weight and no node.
 
 from __future__ import annotations
 
-from pybuild.ir.loop import FLOAT32, Expr, Var, const, load, minimum, offset
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT16,
+    INT32,
+    Expr,
+    Var,
+    const,
+    load,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
+from pybuild.kernels.base.reals import FROM_HALVES4, FROM_HIGH_HALVES4
+from pybuild.kernels.base.vectors import words_at
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.wide.float_layer import FloatLayer
 
@@ -29,10 +41,14 @@ class _Writer:
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, w)
         self.y = k.row("y", 0, FLOAT32, writable=True)
-        self.weights = k.row("weights", g.rows + 1, FLOAT32)
+        kind = FLOAT32
+        if layer.halves:
+            kind = INT32 if layer.in_pairs else INT16
+        self.weights = k.row("weights", g.rows + 1, kind)
         self.bias = k.row("bias", g.rows + 2, FLOAT32)
         self.low, self.high = layer.finish.bind_ends(k, g.rows + 3)
         after = g.rows + 3 + len(layer.finish.tables())
+        self.words: Expr = const(0)  # weights of one or two vectors
         self.copies: Var | None = None
         if w.padded:
             self.copies = k.row("copies", after, FLOAT32, writable=True)
@@ -108,19 +124,33 @@ class _Writer:
             with k.loop("turn", self.turns, rolled=True):
                 for tap in range(layer.unrolled):
                     self._tap(sums, w, x, tap)
-                k.assign(w, offset(w, layer.unrolled * layer.together))
+                k.assign(w, offset(w, layer.unrolled * self.tap_elements))
                 k.assign(x, offset(x, layer.unrolled))
         return sums
 
     def _tap(self, sums: list[list[Var]], w: Var, x: Var, tap: int) -> None:
         """A vector of weights for each block, for all pixels."""
         k, layer = self.k, self.layer
-        begin = layer.together * tap
-        weights = [
-            k.let("weight", self.v.at(w, begin + self.v.lanes * i))
-            for i in range(layer.blocks)
-        ]
+        begin = self.tap_elements * tap
+        weights = [self._weight(w, begin, i) for i in range(layer.blocks)]
         for pixel, vectors in enumerate(sums):
             value = k.let("value", load(x, layer.pitch * pixel + tap))
             for total, weight in zip(vectors, weights, strict=True):
                 k.assign(total, self.v.add_product(total, value, weight))
+
+    @property
+    def tap_elements(self) -> int:
+        """Elements of the weights of a tap: two in a word, or one each."""
+        together = self.layer.together
+        return together // 2 if self.layer.in_pairs else together
+
+    def _weight(self, w: Var, begin: int, block: int) -> Var:
+        """A vector of weights of a tap, whose weights begin there."""
+        k, lanes = self.k, self.v.lanes
+        if not self.layer.halves:
+            return k.let("weight", self.v.at(w, begin + lanes * block))
+        if self.layer.in_pairs and block % 2:
+            return k.let("weight", FROM_HIGH_HALVES4(self.words))
+        at = block // 2 if self.layer.in_pairs else block
+        self.words = k.let("halves", words_at(w, begin + lanes * at))
+        return k.let("weight", FROM_HALVES4(self.words))

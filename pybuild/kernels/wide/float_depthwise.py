@@ -5,32 +5,42 @@ by one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from pybuild.dtype import Array, fits_half
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import FLOAT32, Expr, Operand, Var, i32, minimum, offset
+from pybuild.ir.loop import FLOAT32, INT16, Expr, Operand, Var, i32, minimum, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.real_vectors import RealVectors, real_vectors
+from pybuild.kernels.base.reals import FROM_HALVES4
 from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
+from pybuild.kernels.base.vectors import words_at
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
-from pybuild.kernels.layers.weights import constant, fixed
+from pybuild.kernels.layers.weights import constant, fixed, halves
 from pybuild.ops.base.operator import clamp_of
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
+_ORDER = "taps, channels"
 _ENDS = ("inside_from", "inside_to")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A depthwise convolution, one output of each channel, as its kernel sees it."""
+    """A depthwise convolution, one output of each channel, as its kernel sees it.
+
+    halves  weights are float16
+    """
 
     window: Window
     finish: FloatClamp
     vectors: RealVectors
+    halves: bool = False
 
     @property
     def taps(self) -> int:
@@ -59,6 +69,7 @@ class Layer:
         w = self.window
         parts = (
             f"depthwise_f32_{self.vectors.key}_{w.kernel_h}x{w.kernel_w}",
+            "f16" * self.halves,
             w.key,
             "odd" if w.channels % self.vectors.lanes else "",
             self.finish.key,
@@ -72,8 +83,8 @@ class Layer:
         beside = ", which may leave the row" * w.padded
         gaps = ", with gaps between taps" * w.dilated
         return told(
-            f"depthwise convolution, float32: {w.kernel_h}x{w.kernel_w} windows"
-            f"{beside}{gaps}",
+            f"depthwise convolution, float32{' x float16' * self.halves}: "
+            f"{w.kernel_h}x{w.kernel_w} windows{beside}{gaps}",
             f"{self.vectors.lanes} channels at a time, pixel by pixel, all taps "
             "written out; weights once for the row",
             self.finish.words,
@@ -88,7 +99,8 @@ def candidates(
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernels of this file that suit a layer: none, or one."""
+    """The kernels of this file that suit a layer: none, one, or another one whose
+    weights are float16 in flash."""
     if graph.tensor(node.output).dtype is not FLOAT32 or not fixed(node, graph):
         return []
     vectors = real_vectors(target)
@@ -97,25 +109,38 @@ def candidates(
     layer = Layer(window, FloatClamp(*clamp_of(node)), vectors)
     if window.channels < vectors.lanes or layer.taps > UNROLLED:
         return []
+    weights = constant(node, graph, 1)
     bias = constant(node, graph, 2, np.zeros(window.channels, np.float32))
+    found = [_offer(layer, Packed("weights", weights, order=_ORDER), bias, rows, calls)]
+    if vectors.half_shapes and fits_half(weights):
+        layer = replace(layer, halves=True)
+        found.append(_offer(layer, halves(weights, _ORDER), bias, rows, calls))
+    return found
+
+
+def _offer(
+    layer: Layer,
+    weights: Packed,
+    bias: Array,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> Candidate:
     k, (images, bands) = kernel(layer), calls
-    return [
-        Candidate(
-            func=k.finish(),
-            args=tuple(k.values),
-            outputs=rows[:1],
-            inputs=rows[1:],
-            constants=(
-                Packed("weights", constant(node, graph, 1), order="taps, channels"),
-                Packed("bias", bias, order=EACH),
-                *layer.finish.tables(),
-                *outside_pixel(window, 0, FLOAT32),
-            ),
-            images=images,
-            bands=bands,
-            cost=images * bands * layer.cycles,
-        )
-    ]
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=(
+            weights,
+            Packed("bias", bias, order=EACH),
+            *layer.finish.tables(),
+            *outside_pixel(layer.window, 0, FLOAT32),
+        ),
+        images=images,
+        bands=bands,
+        cost=images * bands * layer.cycles,
+    )
 
 
 @once
@@ -137,7 +162,8 @@ class _Writer:
         self.y = k.row("y", 0, FLOAT32, writable=True)
         after = 2 + len(layer.finish.tables())
         self.under = under = bind(k, w, FLOAT32, i32(w.kernel_h), after)
-        self.weights = k.row("weights", under.rows + 1, FLOAT32)
+        kind = INT16 if layer.halves else FLOAT32
+        self.weights = k.row("weights", under.rows + 1, kind)
         self.bias = k.row("bias", under.rows + 2, FLOAT32)
         self.low, self.high = layer.finish.bind_ends(k, under.rows + 3)
         self.rows = [under.row(k, ky) for ky in range(w.kernel_h)]
@@ -152,7 +178,7 @@ class _Writer:
             if layer.window.channels % lanes:
                 at = k.let("first", minimum(channel, channels - lanes))
             weights = [
-                k.let(f"w{tap}", self.v.at(self.weights, channels * tap + at))
+                k.let(f"w{tap}", self._weights(channels * tap + at))
                 for tap in range(layer.taps)
             ]
             start = k.let("start", self.v.at(self.bias, at))
@@ -164,6 +190,12 @@ class _Writer:
             self._row(begin, end, at, start, weights)
             self._row(end, self.out_width, at, start, weights, beside=True)
         return k
+
+    def _weights(self, index: Expr) -> Expr:
+        """Those of some channels."""
+        if self.layer.halves:
+            return FROM_HALVES4(words_at(self.weights, index))
+        return self.v.at(self.weights, index)
 
     def _row(
         self,

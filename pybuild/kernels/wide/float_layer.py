@@ -18,6 +18,7 @@ class FloatLayer:
     """A float32 convolution as its kernel sees it.
 
     blocks  vectors of output channels, and pixels: summed together
+    halves  weights are float16
     """
 
     window: Window
@@ -25,11 +26,24 @@ class FloatLayer:
     blocks: int
     pixels: int
     vectors: RealVectors
+    halves: bool = False
 
     @property
     def together(self) -> int:
         """Output channels that are summed together."""
         return self.vectors.lanes * self.blocks
+
+    @property
+    def in_pairs(self) -> bool:
+        """True if each word has the weights of two vectors."""
+        return self.halves and self.blocks % 2 == 0
+
+    @property
+    def weight_loads(self) -> float:
+        """Instructions that load the weights of a tap."""
+        if self.halves:
+            return self.blocks * (1.5 if self.in_pairs else 2)
+        return self.blocks
 
     @property
     def pitch(self) -> int:
@@ -57,7 +71,7 @@ class FloatLayer:
         and half a vector of weights comes from where they are; else an instruction."""
         w = self.window
         blocks = -(-w.out_width // self.pixels) * -(-w.out_channels // self.together)
-        tap: float = self.blocks + self.pixels * (1 + 2 * self.blocks)
+        tap: float = self.weight_loads + self.pixels * (1 + 2 * self.blocks)
         if self.vectors is WIDE:
             tap = max(_LATENCY, self.blocks * self.pixels / 2, 2 * self.blocks)
         turns = w.taps // self.unrolled
@@ -69,6 +83,7 @@ class FloatLayer:
         w = self.window
         parts = (
             f"conv2d_f32_{self.vectors.key}_{self.pixels}_by{self.together}",
+            "f16" * self.halves,
             f"every{self.pitch}" if self.pixels > 1 else "",
             "rest" if w.out_width % self.pixels else "",
             "odd" if w.out_channels % self.together else "",
@@ -87,7 +102,7 @@ class FloatLayer:
         rows = "the rows under them copied with their padding; " * self.window.padded
         pixels = "a pixel" if self.pixels == 1 else f"{self.pixels} pixels"
         return told(
-            f"convolution, float32: {self.window.words}",
+            f"convolution, float32{' x float16' * self.halves}: {self.window.words}",
             f"{pixels} at a time, {rows}{self.together} output channels at a time, all "
             "taps in order; weights forward, once for these pixels",
             self.finish.words,
@@ -95,12 +110,12 @@ class FloatLayer:
 
 
 def best_layer(
-    window: Window, finish: FloatClamp, vectors: RealVectors
+    window: Window, finish: FloatClamp, vectors: RealVectors, halves: bool = False
 ) -> FloatLayer | None:
     """The one that takes least time; None: a vector is more than a pixel has."""
     layers = [
-        FloatLayer(window, finish, blocks, pixels, vectors)
-        for blocks, pixels in vectors.shapes
+        FloatLayer(window, finish, blocks, pixels, vectors, halves)
+        for blocks, pixels in (vectors.half_shapes if halves else vectors.shapes)
         if vectors.lanes * blocks <= window.out_channels and pixels <= window.out_width
     ]
     return min(layers, key=lambda layer: layer.cycles, default=None)

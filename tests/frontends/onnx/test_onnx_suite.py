@@ -108,7 +108,7 @@ OWN = (
         "test_onnx_quantised.py",
     ),
     ("com.microsoft", ("QLinearWhere",), "test_ort_quantiser.py"),
-    ("com.microsoft", ("MatMulNBits",), "bits/test_few_bits.py"),
+    ("com.microsoft", ("GatherBlockQuantized", "MatMulNBits"), "bits/test_few_bits.py"),
     (
         "com.microsoft", ("DynamicQuantizeMatMul", "MatMulIntegerToFloat"),
         "bits/test_dynamic.py",

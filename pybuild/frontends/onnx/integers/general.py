@@ -132,7 +132,7 @@ def in_bytes(handler: Handler) -> Handler:
     return made
 
 
-def _fields(packed: Array, bits: int, count: int) -> Array:
+def fields(packed: Array, bits: int, count: int) -> Array:
     """Numbers of some bits along the last axis, the least bits of a byte first."""
     whole = packed.astype(np.uint8)
     parts = [whole >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
@@ -159,9 +159,9 @@ def matmul_bits(flow: Flow) -> None:
     if flow.has(3):
         given = flow.value(3, "zero_points")
         if given.dtype == np.uint8:
-            given = _fields(given.reshape(columns, -1), bits, count)
+            given = fields(given.reshape(columns, -1), bits, count)
         zero = given.reshape(columns, count, 1)
-    numbers = _fields(packed, bits, size).astype(np.float32)
+    numbers = fields(packed, bits, size).astype(np.float32)
     whole = (numbers - zero.astype(np.float32)) * scale
     weights = whole.reshape(columns, -1)[:, :rows].T
     made = flow.draft.fresh(f"{op.output}.product")

@@ -11,6 +11,5 @@ REFUSED = {
     "QAttention": "quantise the model before transformers' layers are fused",
     "QEmbedLayerNormalization": "quantise the model before its layers are fused",
     "MatMulBnb4": _FOUR_BITS,
-    "GatherBlockQuantized": _FOUR_BITS,
     "QLinearReduceMean": _BEFORE,
 }

@@ -44,7 +44,7 @@ def _line(kind: str, by_channel: bool) -> Handler:
 
 def _emit(
     w: Writer, call: Call, kind: str, name: str, scale: Array | None,
-    zero: Array | None, axis: int,
+    zero: Array | None, axis: int, size: int = 0,
 ) -> None:  # fmt: skip
     if name not in _TYPES or scale is None:
         raise call.invalid(f"quantisation to {name} is not supported", "use int8")
@@ -55,6 +55,7 @@ def _emit(
     zeros = w.const(np.broadcast_to(points, scale.shape), name)
     x = call.tensor("input")
     attrs: dict[str, Any] = {"axis": axis} if scale.ndim else {}
+    attrs |= {"block_size": size} if size else {}
     w.give(kind, x, scales, zeros, **attrs)
 
 
@@ -72,20 +73,28 @@ def _whole_range(call: Call, name: str) -> None:
 
 
 def _affine(kind: str) -> Handler:
-    """torchao.quantize_affine and its like: blocks that are all, or one a channel."""
+    """torchao.quantize_affine and its like: blocks that are all, or one a channel, or
+    along one axis, of constants, groups of it."""
 
     def handler(w: Writer, call: Call) -> None:
         x, block = call.tensor("input"), call.ints("block_size")
         shape = w.shape(x)
         axes = [i for i, (n, b) in enumerate(zip(shape, block, strict=True)) if n != b]
-        ones = all(block[i] == 1 for i in axes)
-        if len(axes) > 1 or not ones:
+        groups = [i for i in axes if block[i] > 1]
+        back = kind == "DequantizeLinear"
+        if len(axes) - len(groups) > 1 or len(groups) > 1 or (groups and not back):
             what = f"blocks {list(block)} of {list(shape)} are not supported"
-            raise call.invalid(what, "a scale per tensor or per channel")
+            raise call.invalid(what, "a scale per tensor, channel or group of a row")
         to = call.get("output_dtype" if kind == "QuantizeLinear" else "input_dtype")
         name = to.name if isinstance(to, Kind) else "int8"
         scale, zero = _numbers(w, call, "scale"), _numbers(w, call, "zero_point")
-        _emit(w, call, kind, name, scale, zero, axes[0] if axes else 1)
+        if not groups or scale is None:
+            _emit(w, call, kind, name, scale, zero, axes[0] if axes else 1)
+            return
+        (axis,) = groups
+        counts = [n // b for n, b in zip(shape, block, strict=True)]
+        points = None if zero is None else zero.reshape(counts)
+        _emit(w, call, kind, name, scale.reshape(counts), points, axis, block[axis])
 
     return handler
 

@@ -205,3 +205,96 @@ def test_hints_that_lead_on() -> None:
         "model.onnx: node 'y' (MatMulNBits): 3 bits, or an order of its rows, is not "
         "supported"
     ]
+
+
+def _weights(library: pybuild.Library) -> dict[str, int]:
+    """Bytes of weights by their role."""
+    found: dict[str, int] = {}
+    for step in library.plan.steps:
+        for packed in step.candidate.constants:
+            if packed.role.startswith("weights"):
+                found[packed.role] = found.get(packed.role, 0) + packed.array.nbytes
+    return found
+
+
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("form", [*FORMS, "MatMulNBits", "MatMulNBits with points"])
+def test_packed_in_layers_of_reals(form: str, target: str, tmp_path: Path) -> None:
+    """Eight weights in a word of flash; the results are ONNX Runtime's."""
+    if form in FORMS:
+        held, kinds, attrs = FORMS[form]
+        model = _product(held, kinds, **attrs)
+    else:
+        more = ["z"] if form.endswith("points") else []
+        held = {
+            "w": RNG.integers(0, 256, (16, 2, 16)).astype(np.uint8),
+            "s": RNG.uniform(0.01, 0.1, 32).astype(np.float32),
+        }
+        held |= {n: RNG.integers(0, 256, 16).astype(np.uint8) for n in more}
+        node = helper.make_node(
+            "MatMulNBits", ["x", "w", "s", *more], ["y"], domain="com.microsoft",
+            K=64, N=16, bits=4, block_size=32,
+        )  # fmt: skip
+        ends = ("x", TensorProto.FLOAT, [2, 64]), ("y", TensorProto.FLOAT, [2, 16])
+        model = _model([node], *ends, held)
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    loaded = pybuild.load(path)
+    theirs: Any = reference("ort", path, loaded.lower()).run({"x": X})["y"]
+    library = loaded.build(name="m", target=target, optimise="size")
+    assert _weights(library) == {"weights4": 64 * 16 // 2}
+    for code in ("llvm", "c"):
+        net = library.host(code)
+        np.testing.assert_allclose(net.run(x=X)["y"], theirs, 1e-5, 1e-4)
+        net.close()
+    assert _weights(loaded.build(name="m", target=target, optimise="speed")) == {
+        "weights": 4 * 64 * 16
+    }
+
+
+TABLES: dict[str, tuple[int, str, bool]] = {
+    "bytes of two": (4, "uint8", False), "with zero points": (4, "uint8", True),
+    "int4": (4, "int4", False), "uint4 with zero points": (4, "uint4", True),
+    "bytes": (8, "uint8", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_of_a_table_of_few_bits(name: str, tmp_path: Path) -> None:
+    """GatherBlockQuantized; the table has as many bytes of flash as in the file."""
+    bits, kind, points = TABLES[name]
+    chance, rows, count, size = np.random.default_rng(2), 40, 64, 16
+    least = -8 if kind == "int4" else 0
+    whole = kind == "uint8"
+    data = chance.integers(0, 256, (rows, count * bits // 8)).astype(np.uint8)
+    if not whole:
+        data = chance.integers(least, least + 16, (rows, count))
+    held: dict[str, Any] = {
+        "d": data, "s": chance.uniform(0.01, 0.1, (rows, count // size)).astype("f"),
+    }  # fmt: skip
+    if points:
+        zeros = chance.integers(0, 256, (rows, count // size * bits // 8))
+        held["z"] = zeros.astype(np.uint8) if whole else chance.integers(
+            0, 16, (rows, count // size)
+        )  # fmt: skip
+    kinds = {} if whole else dict.fromkeys(
+        {"d", "z"} & {*held}, INT4 if kind == "int4" else UINT4
+    )  # fmt: skip
+    attrs = {"gather_axis": 0, "quantize_axis": 1, "block_size": size, "bits": bits}
+    node = helper.make_node(
+        "GatherBlockQuantized", ["d", "x", "s", *(["z"] if points else [])], ["y"],
+        domain="com.microsoft", **attrs,
+    )  # fmt: skip
+    ends = ("x", TensorProto.INT64, [2, 3]), ("y", TensorProto.FLOAT, [2, 3, count])
+    path, x = tmp_path / "m.onnx", np.asarray([[3, 0, 39], [7, 7, 1]])
+    onnx.save(_model([node], *ends, held, kinds), path)
+    loaded = pybuild.load(path)
+    theirs = reference("ort", path, loaded.lower()).run({"x": x})["y"]
+    library = loaded.build(name="m", target="cortex-m4")
+    for code in ("llvm", "c"):
+        net = library.host(code)
+        np.testing.assert_array_equal(net.run(x=x)["y"], theirs)
+        net.close()
+    # the table; a scale and a zero point of a byte for each block
+    flash = rows * (count * bits // 8 + 5 * count // size)
+    assert library.report.flash.weights <= flash + 16

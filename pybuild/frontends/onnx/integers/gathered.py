@@ -1,0 +1,79 @@
+"""com.microsoft.GatherBlockQuantized: rows of a table of few bits, as real numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.integers.general import fields
+from pybuild.frontends.onnx.operators.elements import flowing
+
+_LEAST = {"int4": -8, "int8": -128, "int2": -2}  # of types with a sign
+
+
+def _numbers(given: Array, bits: int, count: int) -> Array:
+    """Integers of some bits, without a sign, a byte each: those of types with one are
+    as much greater as the least of them is less than 0."""
+    if given.dtype.name == "uint8" and bits < 8:
+        return fields(given, bits, count)
+    least = _LEAST.get(given.dtype.name, 0)
+    return (given.astype(np.int16) - np.int16(least)).astype(np.uint8)
+
+
+def _packed(numbers: Array, bits: int) -> Array:
+    """Numbers in bytes, the first one in the least bits."""
+    parts = numbers.reshape(*numbers.shape[:-1], -1, 8 // bits)
+    made = np.zeros(parts.shape[:-1], np.uint8)
+    for i in range(8 // bits):
+        made |= np.left_shift(parts[..., i].astype(np.uint8), bits * i)
+    return made
+
+
+def _zero(flow: Flow, data: Array, bits: int, shape: tuple[int, ...]) -> Array:
+    """Zero points of blocks, as `_numbers` has them."""
+    if flow.has(3):
+        return _numbers(flow.value(3, "zero_points"), bits, shape[-1])
+    whole = 1 << bits - 1 if data.dtype.name == "uint8" else 0
+    return np.full(shape, whole - _LEAST.get(data.dtype.name, 0), np.uint8)
+
+
+@flowing
+def gather_blocks(flow: Flow) -> None:
+    """Bytes, scales and zero points of the rows are gathered as they lie in the file;
+    (number - zero point) * scale is computed of what was gathered."""
+    op = flow.op
+    bits, size = op.integer("bits", 4), op.integer("block_size", 128)
+    data, scales = flow.value(0, "data"), flow.value(2, "scales")
+    rank = data.ndim
+    along = flow.axis(op.integer("quantize_axis", 1), rank)
+    rows = flow.axis(op.integer("gather_axis", 0), rank)
+    of = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "int8": 8}
+    bits = of.get(data.dtype.name, bits)
+    count = data.shape[-1] * (8 // bits if data.dtype.name == "uint8" else 1)
+    whole = bits in (2, 4, 8) and count % (8 // bits) == 0
+    if rank != 2 or (rows, along) != (0, 1) or not whole or count % size:
+        what = f"rows along axis {rows}, or blocks of {size} along axis {along} of "
+        what += f"{list(data.shape)}, are not supported"
+        raise op.invalid(what, "a table of two axes, whole blocks along the last one")
+    blocks = count // size
+    zero = _zero(flow, data, bits, (len(data), blocks)).reshape(-1, blocks)
+    table = _packed(_numbers(data, bits, count), bits)
+    indices = flow.arg(1)
+    taken = [
+        flow.gather(flow.const(np.ascontiguousarray(v)), indices, 0)
+        for v in (table, scales.reshape(-1, blocks), zero)
+    ]
+    numbers, scale, point = taken
+    many = flow.shape(indices)
+    if bits < 8:
+        one = flow.reshape(numbers, (*many, count * bits // 8, 1))
+        shifts = np.arange(0, 8, bits, dtype=np.uint8)
+        one = flow.map("shift_right", one, flow.const(shifts))
+        numbers = flow.map("bit_and", one, flow.const(np.uint8((1 << bits) - 1)))
+    real = DType.of(scales)
+    values = flow.cast(flow.reshape(numbers, (*many, blocks, size)), DType.INT32)
+    points = flow.cast(flow.reshape(point, (*many, blocks, 1)), DType.INT32)
+    steps = flow.cast(flow.sub(values, points), real)
+    made = flow.mul(steps, flow.reshape(scale, (*many, blocks, 1)))
+    flow.give(flow.reshape(made, (*many, count)))
