@@ -36,7 +36,7 @@ from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
-from pybuild.passes.reshape import merge_reshapes, sink_reshapes
+from pybuild.passes.reshape import merge_reshapes, pad_behind_reshapes, sink_reshapes
 from pybuild.passes.state import closed, opened
 from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.turns.roll import roll
@@ -71,6 +71,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_noops", _plain(remove_noops)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
+    ("pad_behind_reshapes", _plain(pad_behind_reshapes)),
     ("merge_reshapes", _plain(merge_reshapes)),
     ("sink_reshapes", _plain(sink_reshapes)),
     ("share_heads", _plain(share_heads)),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -147,8 +148,6 @@ def test_rows_of_a_column_cost_little(core: str) -> None:
 
 
 def test_conv1d_is_onnx_runtime_s() -> None:
-    import onnxruntime
-
     file = _onnx(1)
     chance = np.random.default_rng(1)
     x = chance.normal(size=(1, CHANNELS, TIME)).astype(np.float32)
@@ -157,3 +156,20 @@ def test_conv1d_is_onnx_runtime_s() -> None:
     for backend in ("c", "llvm"):
         net = pybuild.load(file.SerializeToString()).build(name="n").host(backend)
         np.testing.assert_allclose(net.run(x=x)["y"], want, 1e-5, 1e-5)
+
+
+def test_a_pad_joins_the_convolution_behind_it() -> None:
+    """As causal layers have it: before the axis of columns is there."""
+    file = _onnx(1)
+    pads = numpy_helper.from_array(np.array([0, 0, 2, 0, 0, 0]), "pads")
+    pad = helper.make_node("Pad", [file.graph.node[3].input[0], "pads"], ["padded"])
+    file.graph.node[3].input[0] = "padded"
+    file.graph.node.insert(3, pad)
+    file.graph.initializer.append(pads)
+    chance = np.random.default_rng(6)
+    x = chance.normal(size=(1, CHANNELS, TIME)).astype(np.float32)
+    (want,) = onnxruntime.InferenceSession(file.SerializeToString()).run(None, {"x": x})
+    library = pybuild.load(file.SerializeToString()).build(name="n")
+    ops = [op for op, *_ in _layers(library.plan.graph)]
+    assert ops.count("conv2d") == 3 and "pad" not in ops
+    np.testing.assert_allclose(library.host("llvm").run(x=x)["y"], want, 1e-5, 1e-5)
