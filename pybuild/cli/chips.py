@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybuild.cli import tables
 from pybuild.cli.models import loaded, options
-from pybuild.cli.progress import working
+from pybuild.cli.output import tables
+from pybuild.cli.output.progress import working
 from pybuild.files.say import say
 from pybuild.options.option import options_in
 from pybuild.options.table import BuildOptions
@@ -59,14 +59,19 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
          "; ".join(one.missing), " ".join(one.options)]
         for one in found
     ]  # fmt: skip
-    tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
-    from pybuild.chips.fit import verdict
+    from pybuild.chips.fit import CODE, STACK, verdict
 
-    say(f"in all {verdict(found)}; KB of RAM and flash, at the highest clock")
+    say("target each chip's own core")
+    tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
+    say(
+        f"with   {STACK:,} bytes of stack and data, and {CODE:,} of runtime, start-up "
+        "and console;\n       KB of RAM and flash, at the highest clock"
+    )
     say(
         "not    counted: the flash's wait states at that clock (WS, where a source has "
         "them),\n       and what caches and prefetch hide of them"
     )
+    say(f"in all {verdict(found)}")
 
 
 def _kb(size: int) -> str:

@@ -127,7 +127,7 @@ const tile = (value, name, more) => el("div", { class: "tile" }, el("b", {}, val
 
 function tilesOf(data) {
   const { report } = data, spent = total(layerRows(report, data), (row) => row.instructions);
-  const flash = report.flash.weights + report.flash.tables + report.flash.stages;
+  const flash = report.flash.weights + report.flash.tables;
   const locked = report.stages.filter((stage) => stage.arrows.length);
   return el("div", { class: "tiles" },
     tile(`${said(report.ram.arena + report.ram.instance)} B`, "RAM", `arena ${said(report.ram.arena)}, instance ${said(report.ram.instance)}`),

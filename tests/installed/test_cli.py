@@ -17,7 +17,8 @@ import numpy as np
 import onnx
 import pytest
 
-from pybuild.cli import main, progress
+from pybuild.cli import main
+from pybuild.cli.output import progress
 from pybuild.cli.parser import parser
 from pybuild.options.kinds import SIZE
 from tests.frontends.onnx import models as onnx_models
