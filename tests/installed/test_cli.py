@@ -68,7 +68,7 @@ def test_usage_is_64_and_prints_nothing(words: list[str], capsys: Capture) -> No
     assert main(words) == 64
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(("usage: crt", "--", "crt inspect: MODEL is missing"))
+    assert err.startswith(("crt", "--")) and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", ["inspect", "build", "check", "bench"])

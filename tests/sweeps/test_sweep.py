@@ -153,7 +153,7 @@ file = "tiny.onnx"
 file = "gone.onnx"
 [sweeps.all]
 target = ["cortex-m4", "cortex-m9"]
-optimize = ["size"]
+optimiser = ["size"]
 models = ["tiny", "tinny"]
 ram-limit = []
 """
@@ -185,7 +185,7 @@ def test_all_that_is_wrong_is_told_at_once(
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(". Hint")[0] for line in lines] == [
         "crt.toml:6: target: 'cortex-m9' is not known",
-        "crt.toml:7: unknown key 'optimize'",
+        "crt.toml:7: unknown key 'optimiser'",
         "crt.toml:8: there is no model 'tinny'",
         "crt.toml:9: 'ram-limit' has no value",
     ]
