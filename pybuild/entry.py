@@ -301,14 +301,15 @@ def quantise(
     max_loss    as many layers stay float as it takes to lose no more than this share
                 of the samples; without labels, than this error of the outputs
     boundary    "float": inputs and outputs as they are; "int8": integers
-    progress    called with the steps that are done, and all: progress(1, 7), ...
+    progress    called with the share that is done: progress(40, 100), ...
     Errors      BuildError with everything that is wrong with the data or the choices
     """
     from pybuild.quantisation.draft import Choices
+    from pybuild.quantisation.kept import quantised_once
     from pybuild.quantisation.quantise import quantisable
-    from pybuild.quantisation.quantise import quantise as quantised_graph
     from pybuild.quantisation.ranges import Calibration
     from pybuild.quantisation.samples import samples_of
+    from pybuild.quantisation.stages import Stages
 
     values = {**locals(), "data": None, "test": None}
     chosen = {one.keyword: values[one.keyword] for one in options_in(QuantiseOptions)}
@@ -322,9 +323,7 @@ def quantise(
         asked.bias_correction, asked.equalise, asked.fit_weights, asked.max_loss,
         asked.boundary, rounding or loaded.rounding, tuple(wrong),
     )  # fmt: skip
-    step = Steps(progress, 7)
-    step()
-    made, report = quantised_graph(graph, given, tested, choices, step)
+    made, report = quantised_once(graph, given, tested, choices, Stages(progress))
     for doubt in report.warnings:
         warnings.warn(f"calibration data: {doubt}", BuildWarning, stacklevel=2)
     recipe = replace(loaded.recipe, quantise=asked, data=_fact(data), test=_fact(test))

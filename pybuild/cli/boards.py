@@ -18,6 +18,7 @@ from pybuild.cli.output.progress import working
 from pybuild.cli.quantise import reference_of
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.files.say import say
+from pybuild.progress import stage
 
 if TYPE_CHECKING:
     from pybuild.boards.bench import BoardBench
@@ -246,13 +247,18 @@ def _check_remote(
 
 
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
-    from pybuild.boards.bench import bench_on_board
+    from pybuild.boards.bench import bench_program
+    from pybuild.boards.device import program_of
 
     if args.port:
         return _bench_remote(args, library)
     device = device_of(args)
-    with working(f"counting {Path(args.model).name} on {device.board.name}"):
-        result = bench_on_board(device, library, args.seed)
+    with working(f"bench of {Path(args.model).name} on {device.board.name}") as shown:
+        stage(shown, "compiling")
+        program = program_of(device, library)
+        stage(shown, "counting")
+        shown(1, 2)
+        result = bench_program(device, program, args.seed)
     say_target(args)
     if not args.json:
         show_bench(result, args.long)

@@ -23,13 +23,13 @@ OK = 0
 
 def fit(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """Exit 0, too, where no chip has what the model needs."""
-    from pybuild.chips.fit import fit as chips_of
+    from pybuild.chips.kept_fit import fit_once
 
     known = {one.keyword for one in options_in(BuildOptions)}
     given = {k: v for k, v in options(args).items() if k in known and k != "target"}
     with working(f"building {Path(args.model).name} for all chips") as progress:
         model = loaded(args, args.model)
-        found = chips_of(model, args.latency, progress, **given)
+        found = fit_once(model, args.latency, progress, **given)
     if not args.json:
         _show(Path(args.model).name, found)
     facts = {"model": Path(args.model).name, "latency": args.latency}

@@ -17,6 +17,7 @@ from typing import Any
 
 import pybuild
 from pybuild.errors import BuildError, BuildWarning, LimitError, Problem
+from pybuild.files.kept import tool_digest
 from pybuild.front import read_front, with_front
 from pybuild.html.data import of_report
 from pybuild.library import Library
@@ -24,7 +25,7 @@ from pybuild.model import Model
 from pybuild.package.totals import totals_of
 from pybuild.records import dataclass
 from pybuild.sweeps.files import unpacked
-from pybuild.sweeps.job import Job, content_of, to_load, tool_digest
+from pybuild.sweeps.job import Job, content_of, to_load
 from pybuild.sweeps.plan import labelled, model_digest, opened
 
 _MOST = 4  # models that are kept for the next jobs
