@@ -91,7 +91,7 @@ def _read(data: bytes, graph: Graph) -> tuple[Graph, Quantisation] | None:
         tensors = {name: made.tensors[name] for name in facts["tensors"]}
         whole = replace(
             made, tensors=tensors, origins=dict(facts["origins"]), fixed=graph.fixed,
-            signatures=graph.signatures,
+            signatures=graph.signatures, renamed=graph.renamed,
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, BuildError):
         return None

@@ -88,6 +88,7 @@ VALUES = {
     "input_dims": {"batch": 1}, "input_values": {"shape": [1, -1, 2.5]},
     "bounds": {"found": 40}, "max_turns": 20, "state": {"h": "h_next"},
     "front": "front.toml", "signature": "decode", "hybrid": "float",
+    "rename": {"Identity": "scores", "input:0": "image"},
     "data": "x.npz", "test": "y.npz", "calibrate": "entropy", "percentile": 99.0,
     "keep_float": ("conv",), "int16": ("dense",), "max_loss": 0.005,
     "boundary": "int8", "bias_correction": False, "fit_weights": False,
