@@ -305,8 +305,8 @@ def quantise(
     progress    called with the share that is done: progress(40, 100), ...
     Errors      BuildError with everything that is wrong with the data or the choices
     """
+    from pybuild.quantisation.cached import quantised_once
     from pybuild.quantisation.draft import Choices
-    from pybuild.quantisation.kept import quantised_once
     from pybuild.quantisation.quantise import quantisable
     from pybuild.quantisation.ranges import Calibration
     from pybuild.quantisation.samples import samples_of

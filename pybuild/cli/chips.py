@@ -23,7 +23,7 @@ OK = 0
 
 def fit(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """Exit 0, too, where no chip has what the model needs."""
-    from pybuild.chips.kept_fit import fit_once
+    from pybuild.chips.cached_fit import fit_once
 
     known = {one.keyword for one in options_in(BuildOptions)}
     given = {k: v for k, v in options(args).items() if k in known and k != "target"}

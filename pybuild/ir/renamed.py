@@ -11,7 +11,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.ir.graph import Graph, Node
 
-Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 OPTION = "--rename"
 _PLACE = re.compile(r"(input|output):(\d+)")

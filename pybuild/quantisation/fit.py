@@ -91,7 +91,7 @@ def _cube(node: Node, graph: Graph) -> int:
     groups, outputs, size = by_output(
         node, graph.constants[node.inputs[1]], graph
     ).shape
-    return groups * size * size * (size + outputs)
+    return int(groups * size * size * (size + outputs))
 
 
 class _Work:

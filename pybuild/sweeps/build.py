@@ -17,7 +17,7 @@ from typing import Any
 
 import pybuild
 from pybuild.errors import BuildError, BuildWarning, LimitError, Problem
-from pybuild.files.kept import tool_digest
+from pybuild.files.result_cache import tool_digest
 from pybuild.front import read_front, with_front
 from pybuild.html.data import of_report
 from pybuild.library import Library

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError
-from pybuild.files.kept import files_below
 from pybuild.files.read import EXTERNAL, opened
+from pybuild.files.result_cache import files_below
 from pybuild.records import dataclass
 
 HOST = "host"

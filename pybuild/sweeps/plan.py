@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.entry import load
 from pybuild.errors import BuildError, Problem, UsageError
-from pybuild.files.kept import tool_digest
+from pybuild.files.result_cache import tool_digest
 from pybuild.ir.graph import Graph
 from pybuild.model import Model
 from pybuild.options.many import DataOptions

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.chips.fit import ChipFit, Need, fit
-from pybuild.files.kept import keep, kept, tool_digest
+from pybuild.files.result_cache import keep, kept, tool_digest
 from pybuild.model import Model
 from pybuild.progress import Progress, silent
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.files.kept import keep, kept, tool_digest
+from pybuild.files.result_cache import keep, kept, tool_digest
 from pybuild.ir.graph import Graph
 from pybuild.ir.graph_text import parse, text
 from pybuild.quantisation.draft import Choices

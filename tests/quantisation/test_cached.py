@@ -12,10 +12,10 @@ import pytest
 import pybuild
 from pybuild.chips import fit as chips
 from pybuild.cli import main
-from pybuild.files import kept as files
-from pybuild.files.kept import keep, kept
+from pybuild.files import result_cache as files
+from pybuild.files.result_cache import keep, kept
 from pybuild.ir.graph_text import text
-from pybuild.quantisation import kept as quantised
+from pybuild.quantisation import cached as quantised
 from pybuild.targets.chip import all_chips
 from tests.toolchains import ROOT
 

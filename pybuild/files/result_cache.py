@@ -10,12 +10,12 @@ import functools
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-import pybuild
+from pybuild.files.read import read_bytes
+from pybuild.files.write import write_bytes
 from pybuild.install import boards, cache_folder, crt_include, crt_sources
 
 VARIABLE = "CRT_CACHE"
@@ -41,12 +41,12 @@ def files_below(path: Path) -> Iterator[tuple[str, Path]]:
 @functools.cache
 def tool_digest() -> str:
     """The hash of pybuild, crt, the boards, and the packages that they use."""
-    whole = hashlib.sha256(pybuild.__version__.encode())
+    whole = hashlib.sha256(read_bytes(_HOME / "VERSION"))
     roots = (_HOME, crt_include(), *crt_sources(), boards())
     for root in roots:
         for name, file in files_below(root):
             if file.suffix != ".pyc" and not name.startswith(_ELSEWHERE):
-                whole.update(f"\0{name}\0".encode() + file.read_bytes())
+                whole.update(f"\0{name}\0".encode() + read_bytes(file, _LARGEST))
     versions = {name: _version(name) for name in _PACKAGES}
     whole.update(json.dumps(versions).encode())
     return whole.hexdigest()
@@ -63,9 +63,9 @@ def kept(name: str) -> bytes | None:
     """The bytes that were kept under a name; None: there are none."""
     try:
         folder = _folder()
-        if folder is None or (folder / name).stat().st_size > _LARGEST:
+        if folder is None:
             return None
-        data = (folder / name).read_bytes()
+        data = read_bytes(folder / name, _LARGEST)
         os.utime(folder / name)
     except OSError:
         return None
@@ -79,9 +79,7 @@ def keep(name: str, data: bytes) -> None:
         if folder is None or len(data) > _LARGEST:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(data)
-        os.replace(file.name, folder / name)
+        write_bytes(folder / name, [data])
         there = sorted(folder.iterdir(), key=lambda path: -path.stat().st_mtime)
         for path in there[_MOST:]:
             path.unlink(missing_ok=True)
