@@ -17,7 +17,7 @@ from pybuild.model import Model
 from pybuild.model_source import Source
 from pybuild.options.many import FitOptions
 from pybuild.options.option import options_in
-from pybuild.package.totals import totals
+from pybuild.package.totals import CODE, STACK, totals
 from pybuild.passes.ends.integer_ends import integer_ends
 from pybuild.progress import Progress, Steps, silent
 from pybuild.records import dataclass
@@ -25,9 +25,6 @@ from pybuild.savings import changes
 from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
 
-# bytes beside those of the model, kws and ad measured on each core: crt, start-up and
-# console 3.3 to 4.8 KB; stack and data 0.3 to 0.7
-CODE, STACK = 5120, 1024
 # cycles for each instruction that a report estimates, of MLPerf Tiny's int8 nets on
 # each core: by the timings that are published of M0, M3, M4 (the M33 has the M4's),
 # else one for each instruction that was counted
