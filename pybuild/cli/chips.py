@@ -59,7 +59,8 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
          "; ".join(one.missing), " ".join(one.options)]
         for one in found
     ]  # fmt: skip
-    from pybuild.chips.fit import CODE, STACK, verdict
+    from pybuild.chips.fit import verdict
+    from pybuild.package.totals import CODE, STACK
 
     say("target each chip's own core")
     tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pybuild.chips.fit import CODE, STACK
 from pybuild.cli import main
-from pybuild.package.totals import totals_of
+from pybuild.package.totals import CODE, STACK, totals_of
 from tests.toolchains import ROOT
 
 DIGITS = str(ROOT / "examples" / "digits" / "digits_int8.tflite")
