@@ -104,6 +104,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    name = {"quantize": "quantise"}.get(name, name)
     if name in _LATE:
         return getattr(import_module(f"pybuild.{_LATE[name]}"), name)
     if name in _MODULES:

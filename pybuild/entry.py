@@ -21,6 +21,7 @@ from pybuild.files.read import read_bytes
 from pybuild.front import Chain, Front, parted, read_front, with_front
 from pybuild.frontends.formats import ONNX, PT2, TFLITE, must_suit
 from pybuild.ir.graph import Graph
+from pybuild.ir.renamed import with_names
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
 from pybuild.model_source import Given, Source, given
@@ -54,20 +55,21 @@ def load(
     hybrid: str = "litert",
     progress: Progress = silent,
     signature: str = "",
+    rename: Mapping[str, str] | None = None,
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
     what        a path, FRONT.toml+PATH, or what such a file holds: bytes, a ModelProto,
-                a graph JSON's text. The bytes say which format it is, not the name.
+                a graph JSON's text; its bytes say which format it is
     input_dims  values of the dimensions that the file leaves open, by name
     functions   what nodes of a graph .json call that name no operator
     input_values  of inputs of a file that decide shapes: constants from here on
     state       {input: the output that it is in the next run}; "auto": obvious pairs
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
     bounds      room for results of a .onnx whose size depends on data, by their name
-    front       a .toml or .json file of features and decisions: docs/audio.md
-    signature   which one, of a .tflite that has several
+    front, signature  a file of features and decisions; which one, of several
     hybrid      how int8 weights meet float32: "litert", "int8" or "float"
+    rename      of inputs and outputs, by name or position: {"output:0": "scores"}
     weights     other values of constants that the model has: arrays by name, or a
                 parameter file's bytes; None: of a graph .json, the file beside it
     progress    called with the steps that are done, and all: progress(1, 3), ...
@@ -88,9 +90,9 @@ def load(
         raise error.with_more((*problems_in(error.rest), *wrong)) from None
     if wrong:
         raise BuildError.of([*made.problems(), *wrong])
-    if asked.hybrid == "int8":
-        made = made.with_graph(dense_in_int8(made.graph))
+    graph = dense_in_int8(made.graph) if asked.hybrid == "int8" else made.graph
     made = replace(made, recipe=_recipe(made, asked, what, (functions, weights)))
+    made = made.with_graph(with_names(graph, asked.rename))
     made = made.with_state(asked.state)
     if asked.front is not None:
         made = with_front(made, read_front(asked.front))
@@ -135,13 +137,12 @@ def _loaded(
 
         near = onnx.Beside(folder)
         graph = onnx.load(short, data, dims, values, near, bounds)
-        made = Model(where, graph, "onnx", near.digest(data))
-        return made.with_weights(weights)
+        return Model(where, graph, "onnx", near.digest(data)).with_weights(weights)
     if kind == PT2:
         from pybuild.frontends import torch
 
-        graph = torch.load(short, data, dims)
-        return Model(where, graph, "onnx", digest).with_weights(weights)
+        made = Model(where, torch.load(short, data, dims), "onnx", digest)
+        return made.with_weights(weights)
     from pybuild.frontends import graphjson
 
     beside = Path(where).with_suffix(".params")
@@ -301,14 +302,15 @@ def quantise(
     max_loss    as many layers stay float as it takes to lose no more than this share
                 of the samples; without labels, than this error of the outputs
     boundary    "float": inputs and outputs as they are; "int8": integers
-    progress    called with the steps that are done, and all: progress(1, 7), ...
+    progress    called with the share that is done: progress(40, 100), ...
     Errors      BuildError with everything that is wrong with the data or the choices
     """
+    from pybuild.quantisation.cached import quantised_once
     from pybuild.quantisation.draft import Choices
     from pybuild.quantisation.quantise import quantisable
-    from pybuild.quantisation.quantise import quantise as quantised_graph
     from pybuild.quantisation.ranges import Calibration
     from pybuild.quantisation.samples import samples_of
+    from pybuild.quantisation.stages import Stages
 
     values = {**locals(), "data": None, "test": None}
     chosen = {one.keyword: values[one.keyword] for one in options_in(QuantiseOptions)}
@@ -322,9 +324,7 @@ def quantise(
         asked.bias_correction, asked.equalise, asked.fit_weights, asked.max_loss,
         asked.boundary, rounding or loaded.rounding, tuple(wrong),
     )  # fmt: skip
-    step = Steps(progress, 7)
-    step()
-    made, report = quantised_graph(graph, given, tested, choices, step)
+    made, report = quantised_once(graph, given, tested, choices, Stages(progress))
     for doubt in report.warnings:
         warnings.warn(f"calibration data: {doubt}", BuildWarning, stacklevel=2)
     recipe = replace(loaded.recipe, quantise=asked, data=_fact(data), test=_fact(test))

@@ -117,8 +117,9 @@ def temporary_folder(place: Path | None = None) -> tempfile.TemporaryDirectory[s
     )
 
 
-def _kept() -> Path:
-    """The folder for compiled files: the checkout's build folder, or the user's cache.
+def cache_folder() -> Path:
+    """The folder for compiled files and results: the checkout's build folder, or the
+    user's cache.
 
     Errors  OSError for a user without a home
     """
@@ -146,7 +147,7 @@ def made_once(content: bytes, make: Callable[[Path], None]) -> Path:
     """
     name = hashlib.sha256(system().encode() + content).hexdigest()[:16]
     try:
-        folder = _kept()
+        folder = cache_folder()
         if (folder / name).is_dir():
             return folder / name
         folder.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,7 @@ class Library(Factory, Packaged, Advised):
     def __repr__(self) -> str:
         t, graph = self.tables, self.plan.graph
         ends = map(graph.tensor, graph.inputs), map(graph.tensor, graph.outputs)
-        flash = t.weight_bytes + t.image_bytes + t.table_bytes + t.stage_bytes
+        flash = t.weight_bytes + t.image_bytes + t.table_bytes
         costs = f"RAM {t.arena_bytes + t.instance_bytes:,}, flash {flash:,} bytes"
         return f"{type(self).__name__}({t.name!r}, {signature(*ends)}, {costs})"
 

@@ -11,6 +11,13 @@ def silent(done: int, of: int) -> None:
     """Shows nothing."""
 
 
+def stage(progress: Progress, name: str) -> None:
+    """Says what is done now, to a progress that shows it: one with a method `stage`."""
+    said = getattr(progress, "stage", None)
+    if said is not None:
+        said(name)
+
+
 class Steps:
     """Counts steps of work; each call says that one more is done."""
 

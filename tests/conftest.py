@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_configure() -> None:
     keep_compiled()
     keep_objects()
+    # what a test measures is made in it: tests of what is kept name a folder
+    os.environ["CRT_CACHE"] = "off"
     # code of kernels is many small objects that live: looked over every 700 of them,
     # as Python does by itself, it takes a third longer to make
     gc.set_threshold(100_000, 50, 50)

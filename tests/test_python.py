@@ -356,7 +356,9 @@ def test_long_work_says_how_far_it_is(tmp_path: Path) -> None:
     model.build(tmp_path / "out", progress=show)
     assert said() == [(n, 5) for n in (1, 2, 3, 4, 5)]
     pybuild.quantise(model, DIGITS / "digits_calibration.npz", progress=show)
-    assert said() == [(n, 7) for n in (1, 2, 3, 4, 5, 6, 7)]
+    reached = [at for at, of in said() if of == 100]
+    assert reached == sorted(set(reached)) and len(reached) > 20
+    assert reached[-1] == 100 and reached[-2] < 100
     pybuild.check(model, samples=2, backends=["llvm"], progress=show)
     assert said() == [(1, 2), (2, 2)]
 

@@ -32,7 +32,7 @@ def test_reprs_are_one_short_line(library: Library, net: Net) -> None:
     ends = "image int8[1,8,8,1] -> scores int8[1,10]"
     report = library.report
     ram = report.ram.arena + report.ram.instance
-    flash = report.flash.weights + report.flash.tables + report.flash.stages
+    flash = report.flash.weights + report.flash.tables
     costs = f"RAM {ram:,}, flash {flash:,} bytes"
     assert repr(library) == f"Library('digits', {ends}, {costs})"
     assert repr(net) == f"Net({ends})"

@@ -21,7 +21,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
 import pybuild  # noqa: E402
-from pybuild.cli import tables  # noqa: E402
+from pybuild.cli.output import tables  # noqa: E402
 from pybuild.errors import BuildError  # noqa: E402
 from pybuild.install import host_compiler  # noqa: E402
 from pybuild.package.page import report_page  # noqa: E402

@@ -17,6 +17,7 @@ from pybuild.model import Model
 from pybuild.model_source import Source
 from pybuild.options.many import FitOptions
 from pybuild.options.option import options_in
+from pybuild.package.totals import CODE, STACK, totals
 from pybuild.passes.ends.integer_ends import integer_ends
 from pybuild.progress import Progress, Steps, silent
 from pybuild.records import dataclass
@@ -24,19 +25,17 @@ from pybuild.savings import changes
 from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
 
-# bytes beside those of the model, kws and ad measured on each core: crt, start-up and
-# console 3.3 to 4.8 KB; stack and data 0.3 to 0.7
-CODE, STACK = 5120, 1024
-# cycles for each instruction that the planner estimates, likewise: by the timings that
-# are published of M0, M3, M4 (of the M33: none), else one for each that was counted
+# cycles for each instruction that a report estimates, of MLPerf Tiny's int8 nets on
+# each core: by the timings that are published of M0, M3, M4 (the M33 has the M4's),
+# else one for each instruction that was counted
 PACE = {
-    "cortex-m0": 1.65, "cortex-m3": 1.17, "cortex-m4": 1.13, "cortex-m33": 1.13,
-    "cortex-m7": 0.88, "cortex-m55": 1.2, "rv32imc": 0.96, "xtensa": 1.33,
-    "esp32": 1.33, "rv32ec": 13.3,
-    "generic": 18.0,  # an ATmega2560, counted by simavr: 17.5 of digits, 18.8 of a CNN
+    "cortex-m0": 1.48, "cortex-m3": 1.83, "cortex-m4": 1.39, "cortex-m33": 1.39,
+    "cortex-m7": 1.04, "cortex-m55": 1.06, "rv32imc": 1.10, "xtensa": 1.76,
+    "esp32": 1.76, "rv32ec": 17.6,
+    "generic": 18.0,  # an ATmega2560, counted by simavr: of digits and a CNN
 }  # fmt: skip
 AVR_CODE = 2  # times that of 32 bits; measured of digits: 1.6
-FLOAT_PACE = {"generic": 45.0}  # likewise, of that CNN in floats
+FLOAT_PACE = {"generic": 54.0}  # likewise, of that CNN in floats
 _ROUGH = 1.0
 _FASTER = ("--optimise speed",)
 _ALIGN = 16
@@ -213,32 +212,30 @@ def _fit(
 
 
 def _ram(library: Library, chip: Chip) -> Need:
-    ram, flash = library.report.ram, library.report.flash
-    needed = ram.arena + ram.instance + ram.unpacked + STACK
+    flash = library.report.flash
+    needed = totals(library.report).ram + STACK
     if chip.core.arch == "avr":  # its compiler copies constants to RAM
         needed += flash.weights + flash.tables
     return Need(needed, chip.ram.size)
 
 
 def _flash(library: Library, chip: Chip) -> Need:
-    report = library.report
-    kernels = {row.kernel: row.bytes for row in report.kernels}
-    code = sum(kernels.values()) + CODE
+    made = totals(library.report)
+    code = made.code + CODE
     if chip.core.arch == "avr":
         code *= AVR_CODE
-    return Need(report.flash.weights + report.flash.tables + code, chip.flash.size)
+    return Need(made.flash - made.code + code, chip.flash.size)
 
 
 def cycles_of(library: Library) -> int:
     """The estimated cycles of an inference, without the flash's wait states."""
-    cost, target = 0.0, library.targets[0].name
-    for step in library.plan.steps:
+    cycles, target = 0.0, library.targets[0].name
+    for row in library.report.kernels:
         pace = PACE.get(target, _ROUGH)
-        of_floats = library.plan.graph.tensor(step.node.output).dtype.name == "FLOAT32"
-        if of_floats:
+        if library.plan.graph.tensor(row.output).dtype.name == "FLOAT32":
             pace = FLOAT_PACE.get(target, pace)
-        cost += pace * step.candidate.cost
-    return round(cost)
+        cycles += pace * row.instructions
+    return round(cycles)
 
 
 def _ways(

@@ -1,4 +1,4 @@
-"""`crt boards`, `crt run`, and the `--on BOARD` of check and bench.
+"""`crt boards`, and the `--on BOARD` of check and bench.
 
 Options, files in and out, tables; what a board does is pybuild.boards'.
 """
@@ -12,15 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import pybuild
-from pybuild.cli import tables
-from pybuild.cli.progress import working
+from pybuild.cli.output import tables
+from pybuild.cli.output.progress import working
 from pybuild.cli.quantise import reference_of
-from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.files.say import say
+from pybuild.progress import stage
 
 if TYPE_CHECKING:
     from pybuild.boards.bench import BoardBench
@@ -39,7 +37,6 @@ _ON_HOST = {
     "against": ("", "time it with --on host"),
 }
 _COLUMNS = ("board", "cpu", "flash", "RAM", "compilers", "simulators", "missing")
-SHOWN = 12  # values of an output that are printed
 
 Outcome = tuple[int, dict[str, Any]]
 
@@ -59,7 +56,29 @@ def target_of(args: argparse.Namespace) -> str:
     return load_board(on).core.target
 
 
-def _device(args: argparse.Namespace) -> Device:
+def target_said(args: argparse.Namespace) -> str:
+    """Whose kernels an output is about, and who said so, for its first line:
+    cortex-m4, from board mps2-an386
+    """
+    from pybuild.targets.names import target_named
+
+    asked = target_of(args)
+    name = target_named(asked).name
+    if "target" in args.given:
+        origin = args.origin.get("target", "--target")
+        return f"{name}, from {origin}{'' if asked == name else f' {asked}'}"
+    if getattr(args, "on", HOST) != HOST:
+        return f"{name}, from board {args.on}"
+    return f"{name}: C for any CPU; --target CPU uses that core's instructions"
+
+
+def say_target(args: argparse.Namespace) -> None:
+    """Prints the first line of an output, unless it is JSON."""
+    if not args.json:
+        say(f"target {target_said(args)}")
+
+
+def device_of(args: argparse.Namespace) -> Device:
     from pybuild.boards.device import open_device
     from pybuild.targets.names import core_of
 
@@ -104,7 +123,7 @@ def must_be_here(args: argparse.Namespace) -> None:
         if asked not in (None, "auto"):
             what = f"--{option} {asked} does not apply to a board{why}"
             raise BuildError("--on", what, instead)
-    note = _device(args).note
+    note = device_of(args).note
     if note:
         say(f"note: {note}", error=True)
 
@@ -193,12 +212,13 @@ def check(
 
     if args.port:
         return _check_remote(args, library, own)
-    device = _device(args)
+    device = device_of(args)
     with working(f"checking {Path(args.model).name} on {device.board.name}"):
         done = check_on_board(
             device, library, args.model, args.samples, args.per_layer, args.seed, own,
             reference_of(args, library) or "auto",
         )  # fmt: skip
+    say_target(args)
     if not args.json:
         called = str if args.long else library.plan.graph.shown
         tables.show_check(done.result, called)
@@ -220,19 +240,26 @@ def _check_remote(
             args.port, library, args.model, args.samples, args.seed, own, progress,
             args.key_file,
         )  # fmt: skip
+    say_target(args)
     if not args.json:
         tables.show_check(result)
     return OK if result.ok else MISMATCH, result.to_json()
 
 
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
-    from pybuild.boards.bench import bench_on_board
+    from pybuild.boards.bench import bench_program
+    from pybuild.boards.device import program_of
 
     if args.port:
         return _bench_remote(args, library)
-    device = _device(args)
-    with working(f"counting {Path(args.model).name} on {device.board.name}"):
-        result = bench_on_board(device, library, args.seed)
+    device = device_of(args)
+    with working(f"bench of {Path(args.model).name} on {device.board.name}") as shown:
+        stage(shown, "compiling")
+        program = program_of(device, library)
+        stage(shown, "counting")
+        shown(1, 2)
+        result = bench_program(device, program, args.seed)
+    say_target(args)
     if not args.json:
         show_bench(result, args.long)
     return OK, result.to_json()
@@ -244,7 +271,7 @@ def ran(
     """How often a board executes each line; the library is the one that fits it."""
     from pybuild.boards.executed import executed
 
-    device = _device(args)
+    device = device_of(args)
     compiled = library if library.processor else library.again(emit="obj")
     with working(f"counting {Path(args.model).name} on {device.board.name}"):
         found = executed(device, compiled)
@@ -262,6 +289,7 @@ def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome
         result = bench_remote(
             args.port, library, args.runs, args.seed, progress, args.key_file
         )
+    say_target(args)
     if not args.json:
         rows = [
             [str(i), ", ".join(stage.layers), f"{stage.ticks:,}",
@@ -308,7 +336,7 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
     device, ram, flash = result.device, result.ram, result.flash
     where = f"{device.board.name} ({device.core.name})"
     tables.table(f"{result.model} on {where}", columns, rows)
-    say(f"total  {result.instructions:,} instructions of one inference")
+    say(f"total  {result.instructions:,} instructions of one inference, counted")
     if result.worst is not None and result.worst.instructions is not None:
         say(f"most   {result.worst.instructions:,} instructions for any input")
     elif result.worst is not None:
@@ -330,71 +358,3 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
     say(f", tables {flash.tables:,}, weights {flash.weights:,}", end="")
     say(f", board {flash.board:,} bytes")
     say(f"by     {device.toolchain}, {device.simulator.name}")
-
-
-def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
-    """Runs the model once for each sample, on this machine or on a board."""
-    given = _inputs(args, library)
-    where: dict[str, Any] = {"board": HOST}
-    if args.on == HOST:
-        from pybuild.host.lazy_buffers import lend
-
-        net = lend(library.host("llvm"))
-        found = [net(**one) for one in given]
-        net.close()
-    else:
-        from pybuild.boards.device import program_of, run_program
-        from pybuild.package.curve import fit_facts
-
-        device = _device(args)
-        with working(f"running {Path(args.model).name} on {device.board.name}"):
-            program = program_of(device, library)
-            found = run_program(device, program, given)
-        where = device.to_json()
-        if program.fit:
-            where.update(fit_facts(program.fit))
-            if not args.json:
-                show_fit(program.fit)
-    outputs = found[0]
-    if len(found) > 1:
-        where["samples"] = len(found)
-        outputs = {name: np.stack([one[name] for one in found]) for name in outputs}
-    if args.out is not None:
-        from pybuild.package.folder import write_file
-        from pybuild.params.files import write_arrays
-
-        write_file(Path(args.out), write_arrays(outputs, "outputs.npz"))
-    if not args.json:
-        for name, value in outputs.items():
-            say(_shown(name, value))
-    plain = {
-        name: {
-            "dtype": value.dtype.name,
-            "shape": list(value.shape),
-            "values": value.reshape(-1).tolist(),
-        }
-        for name, value in outputs.items()
-    }
-    return OK, {**where, "model": library.report.name, "outputs": plain}
-
-
-def _shown(name: str, value: Array) -> str:
-    flat = value.reshape(-1)
-    more = " ..." if flat.size > SHOWN else ""
-    numbers = " ".join(f"{x:g}" for x in flat[:SHOWN].tolist())
-    return f"{name}: {value.dtype.name}{list(value.shape)} {numbers}{more}"
-
-
-def _inputs(
-    args: argparse.Namespace, library: pybuild.Library
-) -> Sequence[Mapping[str, Array]]:
-    """The samples of the file, or the seeded one of the self-test.
-
-    Errors  BuildError with everything that is wrong
-    """
-    from pybuild.verify.own_samples import inputs_of
-    from pybuild.verify.samples import example_inputs
-
-    if args.data is None:
-        return [example_inputs(library.plan.graph)]
-    return inputs_of(own_samples(args, library))

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybuild.cli import tables
 from pybuild.cli.models import loaded, options
-from pybuild.cli.progress import working
+from pybuild.cli.output import tables
+from pybuild.cli.output.progress import working
 from pybuild.files.say import say
 from pybuild.options.option import options_in
 from pybuild.options.table import BuildOptions
@@ -23,13 +23,13 @@ OK = 0
 
 def fit(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """Exit 0, too, where no chip has what the model needs."""
-    from pybuild.chips.fit import fit as chips_of
+    from pybuild.chips.cached_fit import fit_once
 
     known = {one.keyword for one in options_in(BuildOptions)}
     given = {k: v for k, v in options(args).items() if k in known and k != "target"}
     with working(f"building {Path(args.model).name} for all chips") as progress:
         model = loaded(args, args.model)
-        found = chips_of(model, args.latency, progress, **given)
+        found = fit_once(model, args.latency, progress, **given)
     if not args.json:
         _show(Path(args.model).name, found)
     facts = {"model": Path(args.model).name, "latency": args.latency}
@@ -59,14 +59,20 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
          "; ".join(one.missing), " ".join(one.options)]
         for one in found
     ]  # fmt: skip
-    tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
     from pybuild.chips.fit import verdict
+    from pybuild.package.totals import CODE, STACK
 
-    say(f"in all {verdict(found)}; KB of RAM and flash, at the highest clock")
+    say("target each chip's own core")
+    tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
+    say(
+        f"with   {STACK:,} bytes of stack and data, and {CODE:,} of runtime, start-up "
+        "and console;\n       KB of RAM and flash, at the highest clock"
+    )
     say(
         "not    counted: the flash's wait states at that clock (WS, where a source has "
         "them),\n       and what caches and prefetch hide of them"
     )
+    say(f"in all {verdict(found)}")
 
 
 def _kb(size: int) -> str:

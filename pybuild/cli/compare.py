@@ -28,7 +28,7 @@ def compare(args: argparse.Namespace) -> Outcome:
 
     Errors  BuildError of either build
     """
-    from pybuild.cli import tables
+    from pybuild.cli.output import tables
     from pybuild.html.comparison import compared, comparison_page
 
     own = values(args, of_words(CompareOptions))

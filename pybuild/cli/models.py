@@ -12,7 +12,7 @@ import pybuild
 from pybuild.cli import boards
 from pybuild.cli.names import chosen_names
 from pybuild.cli.options import chosen
-from pybuild.cli.progress import working
+from pybuild.cli.output.progress import working
 from pybuild.cli.quantise import quantised
 from pybuild.errors import USAGE, BuildError, Problem, UsageError
 from pybuild.files.say import say

@@ -188,7 +188,7 @@ def _entry_facts(entry: Entry) -> dict[str, Any]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from pybuild.cli.tables import table
+    from pybuild.cli.output.tables import table
 
     columns = [("parameter", "name"), ("type", "left"), ("bytes", "right")]
     packed = facts["kind"] == "image"

@@ -11,7 +11,7 @@ from pybuild.cli import params, rebuild
 from pybuild.cli.options import add_options
 from pybuild.errors import USAGE, fitting
 from pybuild.files.say import say
-from pybuild.options.option import of_words
+from pybuild.options.option import british, of_words
 from pybuild.options.table import TOOLCHAINS, VERBS
 from pybuild.project.read import FILE
 from pybuild.traces.command import add_parser as trace_parser
@@ -37,7 +37,8 @@ ABOUT = {
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends with exit code 64; writes nothing to stdout, which is for results."""
-        self.exit(USAGE, f"{self.format_usage()}{self.prog}: {message}\n")
+        more = "" if "?" in message else f". Hint: {self.prog} --help"
+        self.exit(USAGE, f"{self.prog}: {message}{more}\n")
 
 
 class _Completion(argparse.Action):
@@ -59,6 +60,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     Errors  SystemExit of code USAGE, also for `--name=--`, which argparse would accept
     """
     top = parser(next((word for word in words if word[:1] != "-"), None))
+    words = _british(words, top)
     for word in words:
         if word.startswith("--") and word.endswith("=--"):
             top.error(f"argument {word[:-3]}: '--' is not a value")
@@ -80,6 +82,17 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
         command = inner[args.action] if inner else command
         command.error("; ".join(_unknown(word, command) for word in unknown))
     return args
+
+
+def _british(words: Sequence[str], top: argparse.ArgumentParser) -> list[str]:
+    """The words with options as they are spelled here: --optimise for --optimize."""
+    verb = commands(top).get(words[0] if words else "")
+    known = [] if verb is None else list(verb._option_string_actions)
+    made = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        made.append(british(name, known) + equals + value if name[:2] == "--" else word)
+    return made
 
 
 def commands(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

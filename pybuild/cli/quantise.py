@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pybuild
 from pybuild.cli.options import chosen
+from pybuild.cli.output.progress import working
 from pybuild.errors import BuildError, Problem
 from pybuild.options.option import of_words
 from pybuild.options.table import QuantiseOptions
@@ -24,7 +26,11 @@ def quantised(args: argparse.Namespace, model: pybuild.Model) -> pybuild.Model:
             )
         return model
     asked = chosen(QuantiseOptions, args)
-    return pybuild.quantise(model, **asked, rounding=args.rounding).model
+    with working(f"quantising {Path(model.path).name}") as progress:
+        made = pybuild.quantise(
+            model, **asked, rounding=args.rounding, progress=progress
+        )
+    return made.model
 
 
 def reference_of(args: argparse.Namespace, library: pybuild.Library) -> str | None:

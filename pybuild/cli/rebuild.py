@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import __version__
-from pybuild.cli.progress import working
+from pybuild.cli.output.progress import working
 from pybuild.files.say import say
 
 Outcome = tuple[int, dict[str, Any]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pybuild
 from pybuild.cli import boards
 from pybuild.cli.models import built
-from pybuild.cli.progress import working
+from pybuild.cli.output.progress import working
 from pybuild.errors import BuildError, UsageError
 from pybuild.files.parse import Unreadable, parse_json
 from pybuild.files.read import REPORT as MOST_REPORT
@@ -34,6 +34,8 @@ def report(args: argparse.Namespace) -> Outcome:
         write_file(out, page(data["image"]["name"], data, IMAGE))
     else:
         write_file(out, page(data["report"]["name"], data))
+    if not path.is_dir():
+        boards.say_target(args)
     if not args.json:
         say(f"wrote {out}")
     return 0, data

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pybuild
-from pybuild.cli import tables
 from pybuild.cli.options import values
-from pybuild.cli.progress import working
+from pybuild.cli.output import tables
+from pybuild.cli.output.progress import working
 from pybuild.errors import INVALID, LIMIT, UsageError
 from pybuild.files.say import say
 from pybuild.options.many import SweepOptions
@@ -106,17 +106,22 @@ def _duration(seconds: float) -> str:
 
 def _show(found: Swept) -> None:
     best = sorted(found.front(), key=lambda row: (row["model"], row["ram"]))
-    columns = [("model", NAME), ("options", TEXT), ("RAM", NUMBER), ("flash", NUMBER)]
+    columns = [("model", NAME), ("target", TEXT), ("options", TEXT)]
+    columns += [("RAM", NUMBER), ("flash", NUMBER)]
     columns += [("instructions", NUMBER), ("cycles", NUMBER), ("accuracy", NUMBER)]
     rows = [
-        [row["model"], _options(row), f"{row['ram']:,}", f"{row['flash']:,}",
-         f"{row['instructions']:,}",
+        [row["model"], row["target"], _options(row), f"{row['ram']:,}",
+         f"{row['flash']:,}", f"{row['instructions']:,}",
          "-" if row["cycles"] is None else f"{row['cycles']:,}",
          "-" if row["accuracy"] is None else f"{row['accuracy']:.1%}"]
         for row in best
     ]  # fmt: skip
     if rows:
-        title = "Pareto-optimal in RAM, flash and instructions"
+        counted = [row["board"] for row in best if row["board"]]
+        said = "counted on boards" if counted else "flash and instructions by estimate"
+        said = "partly counted on boards" if 0 < len(counted) < len(rows) else said
+        say("target of each row, as it says")
+        title = f"Pareto-optimal in RAM, flash and instructions; {said}"
         tables.table(title, columns, rows[:_MOST])
     if len(rows) > _MOST:
         say(f"{len(rows) - _MOST:,} more are in the page")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pybuild
-from pybuild.cli import tables
+from pybuild.cli import boards
 from pybuild.cli.models import (
     built,
     loaded,
@@ -23,7 +23,8 @@ from pybuild.cli.models import (
 )
 from pybuild.cli.names import chosen_names
 from pybuild.cli.options import chosen
-from pybuild.cli.progress import working
+from pybuild.cli.output import tables
+from pybuild.cli.output.progress import working
 from pybuild.ecosystems.write import Ready, prepared
 from pybuild.emit.content import Content
 from pybuild.emit.tables.names import chosen_prefix
@@ -32,7 +33,7 @@ from pybuild.files.say import say
 from pybuild.options.option import told
 from pybuild.options.packages import ESPHOME, PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
-from pybuild.package.page import image_page, report_page
+from pybuild.package.page import image_page, report_page, verdict
 from pybuild.package.report import Report
 from pybuild.records import dataclass
 
@@ -74,6 +75,7 @@ class Tree:
     """The files to write to a folder; long: full names are shown; drawn: its page, if
     wanted; filed: evidence for an auditor.
 
+    target   whose kernels it has, and who said so
     package  a package beside others in this folder, or its archives
     """
 
@@ -81,6 +83,7 @@ class Tree:
     force: bool
     long: bool
     made: Library | Image
+    target: str
     package: PackageOptions
     drawn: Callable[[], str] | None = None
     filed: Filed | None = None
@@ -102,12 +105,14 @@ class Tree:
 
     def show(self, paths: Sequence[Path]) -> None:
         report = self.made.advised
+        say(f"target {self.target}")
         if isinstance(report, Report):
             tables.show(report_page(report, self.long))
         else:
             tables.show(image_page(report))
         for path in paths:
             say(f"wrote {path}")
+        say(verdict(report))
 
 
 @dataclass(frozen=True)
@@ -181,9 +186,10 @@ def _tree(args: argparse.Namespace) -> Tree:
             ]
         )
         raise BuildError("--out", "is missing", "-o DIR, the folder to write")
-    out = Path(args.out)
+    out, target = Path(args.out), boards.target_said(args)
     if ESPHOME in args.package:
-        return Tree(out, args.force, args.long, _wake_words(args), _package(args))
+        return Tree(out, args.force, args.long, _wake_words(args), target,
+                    _package(args))  # fmt: skip
     if len(args.models) > 1:
         if args.evidence:
             hint = "build each by itself for its evidence"
@@ -192,7 +198,7 @@ def _tree(args: argparse.Namespace) -> Tree:
             raise BuildError("--data", "is for one model: each has samples of its own")
         image = _image(args)
         drawn = image.to_html if args.html else None
-        return Tree(out, args.force, args.long, image, _package(args), drawn)
+        return Tree(out, args.force, args.long, image, target, _package(args), drawn)
     for option in ("exclusive", "connect"):
         if getattr(args, option):
             raise BuildError(f"--{option}", "needs several models")
@@ -200,7 +206,9 @@ def _tree(args: argparse.Namespace) -> Tree:
         raise BuildError("--data", "is drawn on a page", "--html, or --evidence DIR")
     made = built(args, args.models[0])
     package, drawn = _package(args), _drawn(args, made)
-    return Tree(out, args.force, args.long, made, package, drawn, _filed(args, made))
+    return Tree(
+        out, args.force, args.long, made, target, package, drawn, _filed(args, made)
+    )
 
 
 def _filed(args: argparse.Namespace, made: Library) -> Filed | None:

@@ -11,16 +11,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybuild.cli import boards, tables
+from pybuild.cli import boards
 from pybuild.cli.chips import fit
 from pybuild.cli.compare import compare
 from pybuild.cli.init import init
 from pybuild.cli.models import built
+from pybuild.cli.output import tables
+from pybuild.cli.output.progress import working
 from pybuild.cli.params import params
-from pybuild.cli.progress import working
 from pybuild.cli.quantise import reference_of
 from pybuild.cli.rebuild import rebuild
 from pybuild.cli.report import report
+from pybuild.cli.run import run
 from pybuild.cli.sweep import sweep
 from pybuild.errors import BuildError, UsageError
 from pybuild.files.read import SAMPLES, read_bytes
@@ -49,6 +51,7 @@ def inspect(args: argparse.Namespace) -> Outcome:
     # what would save RAM takes as long as all else
     report = library.advised if args.long or args.json else library.report
     facts |= report.to_json()
+    boards.say_target(args)
     if not args.json:
         tables.show(report_page(report, args.long))
     if args.ram_curve is not None:
@@ -113,6 +116,7 @@ def check(args: argparse.Namespace) -> Outcome:
             progress=progress,
             own=own,
         )
+    boards.say_target(args)
     if not args.json:
         tables.show_check(result, str if args.long else library.plan.graph.shown)
     else:
@@ -135,14 +139,10 @@ def bench(args: argparse.Namespace) -> Outcome:
             against=args.model if args.against else None,
             seed=args.seed,
         )
+    boards.say_target(args)
     if not args.json:
         tables.show_bench(result, args.long)
     return OK, result.to_json()
-
-
-def run(args: argparse.Namespace) -> Outcome:
-    """Runs once on the arrays of a file."""
-    return boards.run(args, built(args, args.model))
 
 
 def debug(args: argparse.Namespace) -> Outcome:
@@ -156,6 +156,7 @@ def debug(args: argparse.Namespace) -> Outcome:
     library = built(args, args.model)
     ref = reference_of(args, library)
     result = look(args.model, library, given, ref, args.backend)
+    boards.say_target(args)
     if not args.json:
         tables.show_debug(result, args.long)
     return OK if result.ok else MISMATCH, result.to_json()

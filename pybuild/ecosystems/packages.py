@@ -351,7 +351,7 @@ def _readme(made: Made, about: About, has_sources: bool) -> str:
     if "ram" in made.facts:
         ram, flash = made.facts["ram"], made.facts["flash"]
         lines[-1] += f" RAM {ram['arena'] + ram['instance']:,} bytes, constants "
-        lines[-1] += f"{sum(flash.values()):,} bytes."
+        lines[-1] += f"{flash['weights'] + flash['tables']:,} bytes."
     if made.words:
         lines += ["", *_of_words(about.name, made.words)]
     if has_sources:

@@ -127,14 +127,33 @@ const tile = (value, name, more) => el("div", { class: "tile" }, el("b", {}, val
 
 function tilesOf(data) {
   const { report } = data, spent = total(layerRows(report, data), (row) => row.instructions);
-  const flash = report.flash.weights + report.flash.tables + report.flash.stages;
+  const flash = report.flash.weights + report.flash.tables;
   const locked = report.stages.filter((stage) => stage.arrows.length);
   return el("div", { class: "tiles" },
     tile(`${said(report.ram.arena + report.ram.instance)} B`, "RAM", `arena ${said(report.ram.arena)}, instance ${said(report.ram.instance)}`),
-    tile(`${said(flash)} B`, "flash, without code", `code ${said(total(report.code, (row) => row.bytes))} as estimated`),
+    tile(`${said(flash + total(report.code, (row) => row.bytes))} B`, "flash", `${said(flash)} of it exact, code ${said(total(report.code, (row) => row.bytes))} by estimate`),
     tile(brief(spent), "instructions", data.measured ? `counted on ${data.measured.board}` : "as estimated"),
     tile(brief(report.macs), "multiply-accumulates", spent && report.macs ? `${said(spent / report.macs, 2)} instructions each` : ""),
     tile(said(report.layers.length), "layers", `${plural(report.stages.length, "stage")}, ${plural(locked.length, "stage")} in lock step`));
+}
+
+/** The three questions that a reader begins with: does it fit, what does it cost, what would make it cheaper. */
+function answersOf(data) {
+  const { report } = data, rows = layerRows(report, data), spent = total(rows, (row) => row.instructions);
+  const fits = data.chips.filter((chip) => chip.ram >= 0 && chip.flash >= 0), not = data.chips.filter((chip) => !fits.includes(chip));
+  const lacks = (chip) => `${chip.chip} (${[["RAM", chip.ram], ["flash", chip.flash]].filter(([, left]) => left < 0).map(([what, left]) => `${size(-left)} of ${what} too little`).join(", ")})`;
+  const fit = data.chips.length ? [`With the runtime and a stack it fits ${said(fits.length)} of the ${said(data.chips.length)} chips of crt fit that run this code`,
+    fits.length && not.length ? `: ${fits.map((chip) => chip.chip).join(", ")}. Not ${not.map(lacks).join(", ")}.` : not.length ? `: not ${not.map(lacks).join(", ")}.` : "."].join("") :
+    "No chip of crt fit has this core.";
+  const first = [...rows].sort((a, b) => b.instructions - a.instructions).filter((row) => row.instructions).slice(0, 3);
+  const cost = `${said(spent)} instructions a run, ${data.measured ? "counted" : "by estimate"}. The most are in ${first.map((row) => `${row.node.short ?? row.short} (${share(row.instructions, spent)})`).join(", ")}.`;
+  const floats = report.inputs.concat(report.outputs).every((one) => one.dtype === "float32") && !report.layers.some((row) => row.op === "quantize");
+  const cheaper = (report.savings || []).slice(0, 3).map((one) => `${one.options.join(" ")}: ${said(one.arena)} instead of ${said(one.instead)} bytes of arena, ${Math.abs(one.instructions - 1) < 0.005 ? "as many" : `${said(one.instructions, 2)} times the`} instructions`);
+  if (report.target === "generic") cheaper.unshift("--target of your chip's core: its instructions, most models take less than half");
+  if (floats) cheaper.unshift("--quantise SAMPLES.npz: int8 instead of floats, a quarter of the weights");
+  return el("section", { class: "answers", "aria-label": "In short" }, el("dl", {},
+    el("dt", {}, "Does it fit?"), el("dd", {}, fit), el("dt", {}, "What does it cost?"), el("dd", {}, cost),
+    el("dt", {}, "What would make it cheaper?"), el("dd", {}, cheaper.length ? el("ul", {}, cheaper.map((line) => el("li", {}, line))) : "Nothing that was tried saves a twentieth of the RAM.")));
 }
 
 const foot = (version) => el("footer", {}, el("p", {}, `Made by pybuild ${version}. The data of this page is JSON, schema ${data.schema}: document.getElementById("data").`),

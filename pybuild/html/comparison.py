@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pybuild.package.grid import NAME, NUMBER, TEXT, Page, grid
+from pybuild.package.totals import totals_of
 from pybuild.records import dataclass
 
 Facts = Mapping[str, Any]
@@ -56,7 +57,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """names: of the builds; commands: that make them.
+    """names: of the builds; commands: that make them; targets: whose kernels they have.
 
     figures  all; layers, kernels, options: those that differ
     """
@@ -67,6 +68,7 @@ class Comparison:
     layers: tuple[LayerChange, ...]
     kernels: tuple[Change, ...]
     options: tuple[Change, ...]
+    targets: tuple[str, str] = ("", "")
 
 
 def compared(one: Facts, other: Facts) -> Comparison:
@@ -82,21 +84,21 @@ def compared(one: Facts, other: Facts) -> Comparison:
         tuple(_layers(one, other)),
         tuple(_changes(*code)),
         tuple(_changes(*options)),
+        (one["target"], other["target"]),
     )
 
 
 def _figures(facts: Facts) -> Iterator[tuple[str, int]]:
-    ram, flash = facts["ram"], facts["flash"]
-    yield "RAM", ram["arena"] + ram["instance"]
+    ram, flash, whole = facts["ram"], facts["flash"], totals_of(facts)
+    yield "RAM", whole.ram
     yield "arena", ram["arena"]
     yield "instance", ram["instance"]
     yield "unpacked weights", ram["unpacked"]
-    yield "flash, without code", sum(flash.values())
+    yield "flash, code as estimated", whole.flash
     yield "weights", flash["weights"]
-    yield "tables", flash["tables"] + flash["stages"]
-    yield "code, as estimated", sum(row["bytes"] for row in facts["code"])
-    spent = sum(row["instructions"] for row in facts["kernels"])
-    yield "instructions, as estimated", spent
+    yield "tables", flash["tables"]
+    yield "code, as estimated", whole.code
+    yield "instructions, as estimated", whole.instructions
     yield "multiply-accumulates", facts["macs"]
     yield "layers", len(facts["layers"])
     yield "kernels", len(facts["code"])
@@ -145,7 +147,10 @@ def comparison_page(found: Comparison) -> Page:
     columns = [("", TEXT), (one, NUMBER), (other, NUMBER)]
     columns += [("difference", NUMBER), ("", NUMBER)]
     rows = [_row(row.what, row.one, row.other) for row in found.figures]
-    parts: list[Any] = [grid("", columns, rows)]
+    said = f"target {found.targets[0]}"
+    if found.targets[0] != found.targets[1]:
+        said = f"target {found.targets[0]} of {one}, {found.targets[1]} of {other}"
+    parts: list[Any] = [said, grid("", columns, rows)]
     if found.layers:
         columns = [("layer", NAME), ("kernels", TEXT), ("instructions", NUMBER)]
         columns += [("", NUMBER), ("difference", NUMBER), ("weights", NUMBER)]

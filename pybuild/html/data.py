@@ -16,8 +16,10 @@ from pybuild.options.table import BuildOptions
 from pybuild.package.curve import Point
 from pybuild.package.provenance import Origin
 from pybuild.package.report import Report
+from pybuild.package.totals import CODE, STACK, totals_of
 from pybuild.plan.plan import Plan
 from pybuild.targets.board import board_names, load_board
+from pybuild.targets.chip import all_chips
 
 # of the page's data: one more whenever a key goes or means something else
 SCHEMA = 1
@@ -51,8 +53,23 @@ def of_report(report: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "report": report,
+        "chips": _chips(report),
         **{key: more.get(key) for key in keys},
     }
+
+
+def _chips(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The chips that run this build's code, and what of it each has room for: with the
+    runtime and a stack, as `crt fit` adds them."""
+    whole = totals_of(report)
+    ram, flash = whole.ram + STACK, whole.flash + CODE
+    target = report["target"]
+    chips = [c for c in all_chips() if target in (c.core.target, "generic")]
+    return [
+        {"chip": c.name, "ram": c.ram.size - ram, "flash": c.flash.size - flash}
+        for c in chips
+        if c.core.arch != "avr"  # whose constants are in RAM, too
+    ]
 
 
 def of_library(

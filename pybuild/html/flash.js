@@ -7,7 +7,7 @@ function flashParts(report, measured) {
     layer: row.layers[0] || "shared", brief: row.symbol.split("_").pop() }));
   const rest = report.flash.weights - total(parts, (part) => part.bytes);
   if (rest > 0) parts.push({ name: "parameter image", bytes: rest, group: "weights", layer: "parameters" });
-  parts.push({ name: "steps, arguments, descriptions", bytes: report.flash.tables, group: "tables", layer: "" });
+  parts.push({ name: "steps, arguments, descriptions", bytes: report.flash.tables - report.flash.stages, group: "tables", layer: "" });
   if (report.flash.stages) parts.push({ name: "what advances together", bytes: report.flash.stages, group: "tables", layer: "" });
   for (const row of report.code) parts.push({ name: row.name, bytes: row.bytes, group: "code", layer: "" });
   const flash = measured?.flash;

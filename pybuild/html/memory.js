@@ -98,10 +98,10 @@ function memoryMap(title, memory, region, most, ops) {
   const peak = line.live.reduce((a, b) => (b[1] > a[1] ? b : a), [1, 0]);
   const locked = memory.stages.filter((s) => s.end - s.first > 1);
   const option = () => {
-    const wide = made.holder.clientWidth - 78, every = Math.max(1, Math.ceil((line.count + 2 * line.edge) / (wide / 30)));
+    const wide = made.holder.clientWidth - 106, every = Math.max(1, Math.ceil((line.count + 2 * line.edge) / (wide / 30)));
     const named = memory.steps.map((_, i) => i).filter((i) => i % every === 0);
     return {
-    grid: [{ left: 64, right: 14, top: 16, height: 280 }, { left: 64, right: 14, top: 322, height: 64 }],
+    grid: [{ left: 92, right: 14, top: 16, height: 280 }, { left: 92, right: 14, top: 322, height: 64 }],
     tooltip: { ...tip((it) => {
       const block = line.blocks[it.data?.[4]];
       return block && card(block.name, [["holds", holds(block)], ["is", KINDS[block.kind]], ["bytes", said(block.bytes)],
@@ -110,7 +110,7 @@ function memoryMap(title, memory, region, most, ops) {
     xAxis: [0, 1].map((grid) => axis({
       type: "value", gridIndex: grid, min: -line.edge, max: line.count + line.edge, splitLine: { show: false },
       axisTick: { show: false },
-      axisLabel: grid ? { rotate: line.count > 8 ? 36 : 0, fontSize: 11, width: 100, overflow: "truncate",
+      axisLabel: grid ? { rotate: line.count > 8 ? 36 : 0, fontSize: 11, width: 118, overflow: "truncate",
         interval: 0, customValues: named.map((i) => i + 0.5), formatter: (x) => memory.steps[Math.floor(x)] ?? "" } : { show: false },
     })),
     yAxis: [
@@ -153,13 +153,13 @@ function memoryMap(title, memory, region, most, ops) {
     };
   };
   const made = chart(`Map of ${title}: ${said(facts_.bytes)} bytes over ${plural(line.count, "step")}; the slider below says who is there when.`,
-    430, option, rects.length);
+    470, option, rects.length);
   const cursor = el("div", { class: "cursor" });
   const place = () => {
     if (!made.made) return;
     made.holder.append(cursor);
     const [a, b] = [line.at(now), line.at(now + 1)].map((x) => made.made.convertToPixel({ gridIndex: 0 }, [x, 0])[0]);
-    Object.assign(cursor.style, { left: `${(a + b) / 2}px`, top: "16px", bottom: "44px" });
+    Object.assign(cursor.style, { left: `${(a + b) / 2}px`, top: "16px", bottom: "84px" });
   };
   made.after.push(place);
   let now = peak[0];

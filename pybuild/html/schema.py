@@ -64,10 +64,14 @@ def schema() -> Json:
         gone=node,
         made=node,
     )
+    number = {"type": "integer"}
+    about = "a chip, and the bytes that it has more than are needed; less, if negative"
+    chip = _object(about, chip={"type": "string"}, ram=number, flash=number)
     whole = _object(
         f"Data of a page, schema {SCHEMA}; report.json, schema {REPORT_SCHEMA}",
         schema={"const": SCHEMA},
         report=report,
+        chips={"type": "array", "items": chip},
         plans=_or_none(plans),
         other=_or_none(other),
         passes=_or_none({"type": "array", "items": change}),

@@ -1,5 +1,5 @@
 "use strict";
-/* Many builds: which are worth having. What is shown, and what counts, is chosen. */
+/* Many builds: which no other beats. What is shown, and what counts, is chosen. */
 
 const MEASURES = [
   { key: "ram", name: "RAM", unit: "bytes" }, { key: "flash", name: "flash", unit: "bytes" },
@@ -27,7 +27,7 @@ const axes = [["model", (row) => row.model], ["board", (row) => spell(row.board)
 
 const SCALES = [{ key: "", name: "as fits" }, { key: "linear", name: "linear" }, { key: "log", name: "logarithmic" }];
 const state = { left: new Map(axes.map((axis) => [axis.name, new Set()])), x: told[0], y: told.find((one) => one.key === "instructions") || told[0],
-  counts: new Set(told.filter((one) => ["ram", "flash", "instructions", "accuracy"].includes(one.key))), across: false, only: false, by: axes[0], scale: SCALES[0] };
+  counts: new Set(told.filter((one) => ["ram", "flash", "instructions"].includes(one.key))), across: false, only: false, by: axes[0], scale: SCALES[0] };
 
 const visible = (row) => axes.every((axis) => !state.left.get(axis.name).has(axis.of(row)));
 
@@ -60,7 +60,7 @@ function changed() {
   const rows = built.filter(visible);
   best = front(rows);
   shown = state.only ? rows.filter((row) => best.has(row)) : rows;
-  status.textContent = `${plural(rows.length, "build")}, ${said(best.size)} of them worth having`;
+  status.textContent = `${plural(rows.length, "build")}, ${said(best.size)} of them Pareto-optimal`;
   spots.draw();
   holder.replaceChildren(rowsTable());
 }
@@ -82,7 +82,7 @@ function logarithmic(one) {
 function spotsOption() {
   const { x, y, by } = state, factor = (one) => (one.percent ? 100 : 1);
   const axisOf = (one, place) => axis({ type: logarithmic(one) ? "log" : "value", scale: true, name: `${one.name}${one.percent ? ", %" : one.unit ? `, ${one.unit}` : ""}`,
-    nameLocation: place, nameGap: place === "middle" ? 30 : 12, axisLabel: { formatter: (n) => (one.percent ? said(n, 2) : one.unit ? size(n) : brief(n)) },
+    nameLocation: place, nameGap: place === "middle" ? 30 : 12, axisLabel: { formatter: (n) => (one.percent ? said(n, 2) : one.unit ? said(n) : brief(n)) },
     interval: undefined });
   const names = by ? by.values : [""];
   const series = names.flatMap((name, number) => [false, true].map((good) => ({
@@ -102,12 +102,12 @@ function spotsOption() {
 function rowsTable() {
   const link = (row) => (row.report ? el("a", { href: row.report }, row.model) : row.model);
   const rows = [...shown].sort((a, b) => Number(best.has(b)) - Number(best.has(a)));
-  return table("Builds, those worth having first", [
+  return table("Builds, Pareto-optimal ones first", [
     { head: "report of", of: link },
     ...axes.filter((axis) => axis.name !== "model").map((axis) => ({ head: axis.name, of: axis.of })),
     ...told.map((one) => ({ head: one.name, number: true, sort: (row) => row[one.key] ?? (one.more ? -Infinity : Infinity), of: (row) => figure(one, row) })),
-    { head: "worth having", of: (row) => (best.has(row) ? "yes" : "no") },
-    { head: "again by", of: (row) => el("code", {}, row.command || "") },
+    { head: "Pareto-optimal", of: (row) => (best.has(row) ? "yes" : "no") },
+    { head: "again by", of: (row) => (row.command ? folded("command", el("code", {}, row.command)) : "–") },
   ], rows);
 }
 
@@ -123,7 +123,7 @@ function check(label, on, act) {
 
 const choice = (name, ...boxes) => el("fieldset", {}, el("legend", {}, name), boxes);
 
-if (built.length) panel("builds", "What is worth having", "Each point is a build. Full ones are beaten by no other of the same model in all that counts; a click opens its report, and so do the links of the table.", (section) => {
+if (built.length) panel("builds", "What no other build beats", "Each point is a build. Full ones are beaten by no other of the same model in all that counts; a click opens its report, and so do the links of the table.", (section) => {
   status = el("p", { role: "status" });
   holder = el("div");
   spots = chart("Builds by two measures; the table below has the numbers and the links.", 460, spotsOption, 2000);
@@ -133,7 +133,7 @@ if (built.length) panel("builds", "What is worth having", "Each point is a build
       chooser("axes", SCALES, state.scale, (one) => { state.scale = one; }),
       axes.length ? chooser("colour", axes, state.by, (one) => { state.by = one; }) : null),
     el("div", { class: "bar" }, choice("counts", ...told.map((one) => check(`${one.name}${one.more ? ", more is better" : ""}`, state.counts.has(one), (on) => state.counts[on ? "add" : "delete"](one)))),
-      choice("compare", check("models, too", state.across, (on) => { state.across = on; }), check("show only what is worth having", state.only, (on) => { state.only = on; }))),
+      choice("compare", check("models, too", state.across, (on) => { state.across = on; }), check("show only Pareto-optimal builds", state.only, (on) => { state.only = on; }))),
     el("div", { class: "bar" }, axes.map((axis) => choice(axis.name, ...axis.values.map((value) => check(value, true, (on) => state.left.get(axis.name)[on ? "delete" : "add"](value)))))),
     status, spots.holder, holder);
   changed();
@@ -153,7 +153,7 @@ const all = built.length ? front(built) : new Set();
 const tile = (value, name, more) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, name), more ? el("span", {}, more) : null);
 start({
   top: [el("div", {}, el("h1", {}, data.title), el("p", { class: "soft" }, built.some((row) => row.board) ? "Instructions and cycles as counted on simulated boards, where a board is named; else as estimated." : "Instructions, cycles and code as estimated."))],
-  tiles: el("div", { class: "tiles" }, tile(said(data.rows.length), "builds"), tile(said(all.size), "worth having", [...state.counts].map((one) => one.name).join(", ")),
+  tiles: el("div", { class: "tiles" }, tile(said(data.rows.length), "builds"), tile(said(all.size), "Pareto-optimal", [...state.counts].map((one) => one.name).join(", ")),
     tile(said(new Set(data.rows.map((row) => row.model)).size), "models"), failed.length ? tile(said(failed.length), "failed") : null),
   foot: el("footer", {}, el("p", {}, `The same rows are in sweep.jsonl beside this page. The data of this page is JSON, schema ${data.schema}.`),
     folded("Licences of what draws this page", el("pre", { tabindex: "0" }, document.getElementById("licences").textContent))),

@@ -162,6 +162,7 @@ class Graph:
     origins  node, or what a node makes -> its name and operator in the file
     fixed    inputs of the file that are constants, for what runs the file itself
     signatures  of a file that has several: the one that this is, then the others
+    renamed  inputs and outputs -> their names in the file, where the user chose others
     """
 
     name: str
@@ -182,6 +183,7 @@ class Graph:
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     fixed: Mapping[str, Array] = field(default_factory=dict, compare=False)
     signatures: tuple[str, ...] = field(default=(), compare=False)
+    renamed: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -351,6 +351,7 @@ NUMBERS = pairs("NAME=N", count().read, {"NAME": 1})
 VALUES = pairs("NAME=N,...", _numbers, {"NAME": [1, -1]})
 PLACES = pairs("WHAT=N", _place, {"*": "cost"})
 STATE = pairs("OUTPUT=INPUT", _text, ["OUTPUT=INPUT"], flipped=True)
+RENAMES = pairs("OLD=NEW", _text, {"OLD": "NEW"})
 GROUPS = Kind(_groups, "A,B", many=True, example=["A,B"])
 PARAMS = Kind(
     _params, "NAME", many=True, known=lambda: ("replaceable",), example="replaceable"

@@ -114,6 +114,16 @@ def of_words(*chosen: type[Any]) -> tuple[Option, ...]:
     return tuple(one for one in options_in(*chosen) if one.word)
 
 
+def british(name: str, known: Iterable[str]) -> str:
+    """A word of options as they are spelled here: optimise for optimize; other words as
+    they are."""
+    here = tuple(known)
+    if name in here:
+        return name
+    other = name.replace("ize", "ise").replace("license", "licence")
+    return other if other in here else name
+
+
 def told(kind: type[Chosen], given: Mapping[str, Any]) -> tuple[Chosen, list[Problem]]:
     """The options of a class by their keywords, and everything that is wrong with them;
     what is wrong has its default.

@@ -59,6 +59,8 @@ class LoadOptions:
     hybrid: str = option("litert", kinds.word("litert", "int8", "float"), _WEIGHTS,
         "for int8 weights of float32 layers: compute in int8, or in float; litert: as "
         "LiteRT does in a .tflite, in float in others")  # fmt: skip
+    rename: Mapping[str, str] = option({}, kinds.RENAMES, _CODE,
+        "rename an input or output; OLD: its name, input:N or output:N")  # fmt: skip
     state: Mapping[str, str] = option(
         {}, kinds.STATE, _MEMORY,
         "feed this output to that input in the next run; auto: find the obvious "

@@ -11,6 +11,8 @@ from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, grid
 from pybuild.package.image_report import ImageReport
 from pybuild.package.memory import CONVERTED
 from pybuild.package.report import (
+    FLOAT_REFERENCE,
+    FOLLOWED,
     Boundary,
     CoresUse,
     Layer,
@@ -20,6 +22,7 @@ from pybuild.package.report import (
     boundary,
     layers,
 )
+from pybuild.package.totals import totals
 from pybuild.quantisation.report import Quantisation
 
 # rows of a table of noisy layers, worst first; --json has them all
@@ -88,8 +91,11 @@ def _sizes(report: Report) -> Iterator[str]:
     ram, flash = report.ram, report.flash
     bound = f"({ram.lower_bound:,} alive at once)"
     yield f"RAM    arena {ram.arena:,} bytes {bound}, instance {ram.instance:,}"
-    yield f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes"
-    yield f"work   {report.macs:,} multiply-accumulates"
+    whole = totals(report)
+    held = f"weights {flash.weights:,}, tables {flash.tables:,} bytes"
+    yield f"flash  {held}, code {whole.code:,} by estimate"
+    spent = f"{whole.instructions:,} instructions by estimate"
+    yield f"work   {report.macs:,} multiply-accumulates, {spent}"
     yield from _ends(report.inputs, report.outputs)
     if report.signatures:
         mine, *others = report.signatures
@@ -187,7 +193,25 @@ def region_lines(regions: Sequence[RegionUse]) -> Iterator[str]:
 def _promises(report: Report) -> Iterator[str]:
     if report.emit == "obj":
         yield f"object for {report.cpu} {report.features}".rstrip()
-    yield f"equal  {report.reference} (rounding {report.rounding})"
+    if report.reference == FLOAT_REFERENCE:
+        yield "floats will be near the reference's; crt check compares"
+    else:
+        yield (
+            f"bits   will follow {FOLLOWED[report.rounding]} "
+            f"(rounding {report.rounding}); crt check compares"
+        )
+
+
+def verdict(report: Report | ImageReport) -> str:
+    """What was built, in one line; of several models without code, which they share."""
+    if isinstance(report, ImageReport):
+        ram, flash = report.ram, report.flash
+        held = f"{flash.weights + flash.tables:,} of weights and tables in flash"
+        return f"sum    {ram.arena + ram.instance:,} bytes of RAM, {held}"
+    whole = totals(report)
+    spent = f"{whole.instructions:,} instructions"
+    guess = f"{whole.flash:,} of flash and {spent} by estimate"
+    return f"sum    {whole.ram:,} bytes of RAM; {guess}"
 
 
 def quantisation_page(report: Quantisation, long: bool = False) -> Page:

@@ -32,6 +32,13 @@ REFERENCES = {
     "onnx": "ONNX standard, ties to even",
 }
 FLOAT_REFERENCE = "float32, compared within a tolerance"
+# whose bits a build is made to give, by its rounding
+FOLLOWED = {
+    "litert": "LiteRT's reference kernels",
+    "tflm": "TensorFlow Lite Micro's",
+    "single": "XNNPACK's to within a step",
+    "onnx": "the ONNX standard",
+}
 
 
 SCHEMA = 2
@@ -51,8 +58,8 @@ class Ram:
 
 @dataclass(frozen=True)
 class Flash:
-    """Units  bytes; tables: steps, arguments, descriptions, and of these `stages` for
-    what advances together; kernels not counted.
+    """Units  bytes; tables: steps, arguments, descriptions; stages: the part of the
+    tables that is for what advances together; kernels not counted.
     """
 
     weights: int
@@ -232,7 +239,7 @@ class Report:
 
     def __repr__(self) -> str:
         ram, flash = self.ram.arena + self.ram.instance, self.flash
-        held = flash.weights + flash.tables + flash.stages
+        held = flash.weights + flash.tables
         return f"Report({self.name!r}, RAM {ram:,}, flash {held:,} bytes)"
 
     def short(self, name: str) -> str:

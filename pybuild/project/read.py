@@ -17,7 +17,7 @@ from pybuild.files.parse import Unreadable, parse_toml
 from pybuild.files.read import WRITTEN, is_regular, read_bytes, read_text
 from pybuild.files.shape import shown
 from pybuild.options.many import ImageOptions
-from pybuild.options.option import Option, of_words
+from pybuild.options.option import Option, british, of_words
 from pybuild.options.packages import PackageOptions
 from pybuild.options.table import (
     COMMON,
@@ -212,11 +212,12 @@ class _Reader:
         for word in table:
             if word == "models":
                 continue
-            one, here = known.get(word), (*at, word)
+            here, word = (*at, word), british(word, known)
+            one = known.get(word)
             if one is None:
                 self._wrong(here, f"unknown key '{word}'", fitting(word, known))
                 continue
-            values = axis_values(one, table[word])
+            values = axis_values(one, table[here[-1]])
             if not values:
                 self._wrong(here, f"'{word}' has no value")
             axes[word] = tuple(self._axis_value(known, here, each) for each in values)
@@ -225,10 +226,10 @@ class _Reader:
     def _axis_value(
         self, known: Mapping[str, Option], at: tuple[str, ...], value: Any
     ) -> Value:
-        made = {at[-1]: Value(None, self._where(at))}
+        made: dict[str, Value] = {}
         if value is not None:
             self._value(made, known, at, value)
-        return made[at[-1]]
+        return next(iter(made.values()), Value(None, self._where(at)))
 
     def _tables(self, whole: Any, key: str) -> list[tuple[str, Any]]:
         found = whole.get(key, {}) if isinstance(whole, dict) else {}
@@ -306,7 +307,7 @@ class _Reader:
         self, into: Any, known: Mapping[str, Option], at: tuple[str, ...], value: Any,
         own: Mapping[str, type[Any]] | None = None,
     ) -> None:  # fmt: skip
-        word = at[-1]
+        word = british(at[-1], known)
         if word not in known:
             words = (*known, *(own or ()), *_VERBS)
             self._wrong(at, f"unknown key '{word}'", fitting(word, words))

@@ -9,7 +9,7 @@ exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -46,12 +46,16 @@ class Moments:
 
 
 def fitted(
-    execution: Execution, samples: Samples, wide: Collection[str] = ()
+    execution: Execution,
+    samples: Samples,
+    wide: Collection[str] = (),
+    told: Callable[[float], None] = lambda share: None,
 ) -> dict[str, Fitted]:
     """int8 weights and their scales, by output of their layer.
 
     wide    layers of int16 activations: what they lose is in the weights alone, and so
             their scales are searched, too
+    told    called with the share of the work that is done
     Time    one run over all samples, and the cube of the inputs of each output
     """
     graph = execution.graph
@@ -65,16 +69,45 @@ def fitted(
         and by_output(node, graph.constants[node.inputs[1]], graph).shape[2] <= _MOST
     ]
     found: dict[str, Moments] = {}
+    chunks = -(-samples.count // execution.chunk)
+    work = _Work(told, chunks * len(layers), sum(_cube(x, graph) for x in layers))
     for values in execution.over(samples):
         for node in layers:
             made = _moments(node, graph, values[node.inputs[0]])
             before = found.get(node.output, Moments(np.zeros(()), 0))
             both = before.square + made.square
             found[node.output] = Moments(both, before.rows + made.rows)
-    return {
-        node.output: _steps(node, graph, found[node.output], node.output in wide)
-        for node in layers
-    }
+            work.observed()
+    steps = {}
+    for node in layers:
+        own = node.output in wide
+        steps[node.output] = _steps(node, graph, found[node.output], own)
+        work.rounded(_cube(node, graph))
+    return steps
+
+
+def _cube(node: Node, graph: Graph) -> int:
+    """The work of rounding a layer, to compare it with others."""
+    groups, outputs, size = by_output(
+        node, graph.constants[node.inputs[1]], graph
+    ).shape
+    return int(groups * size * size * (size + outputs))
+
+
+class _Work:
+    """Half of it is running samples, half is rounding layers."""
+
+    def __init__(self, told: Callable[[float], None], runs: int, cubes: int) -> None:
+        self._told, self._runs, self._cubes = told, max(runs, 1), max(cubes, 1)
+        self._ran = self._cut = 0
+
+    def observed(self) -> None:
+        self._ran += 1
+        self._told(0.5 * self._ran / self._runs)
+
+    def rounded(self, cube: int) -> None:
+        self._cut += cube
+        self._told(0.5 + 0.5 * self._cut / self._cubes)
 
 
 def by_output(node: Node, w: Array, graph: Graph) -> Array:

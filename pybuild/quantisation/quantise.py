@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem, fitting
@@ -11,6 +10,7 @@ from pybuild.passes import float_graph
 from pybuild.passes.qdq import WEIGHTED
 from pybuild.passes.turns.roll import roll
 from pybuild.passes.turns.unroll import unrolled
+from pybuild.progress import silent
 from pybuild.quantisation.doubts import doubts
 from pybuild.quantisation.draft import Choices, Draft, Made, draft, ready
 from pybuild.quantisation.equalise import equalised, groups
@@ -20,6 +20,7 @@ from pybuild.quantisation.mix import cheapest_mix, loss
 from pybuild.quantisation.report import LayerNoise, Quantisation, Score, StayedFloat
 from pybuild.quantisation.samples import Samples
 from pybuild.quantisation.scheme import CHOSEN, refused
+from pybuild.quantisation.stages import Stages
 from pybuild.quantisation.transformer import MOVES, scaled_softmax
 
 
@@ -28,23 +29,26 @@ def quantise(
     samples: Samples,
     test: Samples,
     choices: Choices,
-    step: Callable[[], None] = lambda: None,
+    stages: Stages | None = None,
 ) -> tuple[Graph, Quantisation]:
     """The quantised graph, before passes, and the report.
 
     graph    float, after passes
     samples  to calibrate with; test: to measure with
-    step     called six times as the work goes on
+    stages   told how far the work is
     Errors   BuildError with everything that is wrong with the choices
     """
     kept, found = _kept(graph, choices)
     found = [*choices.wrong, *found]
     if found:
         raise BuildError.of(found)
+    stages = stages or Stages(silent)
+    stages.begin("observing samples")
     first = draft(graph, samples, choices)
+    stages.at(0.7)
     want = wanted(ready(graph, samples), samples)
-    step()
-    best = _best(first, samples, want, kept, step)
+    best = _best(first, samples, want, kept, stages)
+    stages.begin("measuring")
     want = want if test is samples else wanted(ready(graph, test), test)
     if choices.max_loss is None:
         made = best.made(want, kept)
@@ -53,10 +57,10 @@ def quantise(
         if not made.scheme.integers:
             # layers that were equalised round their floats in other places
             best, made = first, first.made(want, dict(made.scheme.floats))
-    step()
+    stages.at(0.3)
     report = _report(best, made, want, samples)
+    stages.at(0.9)
     doubtful = doubts(first.graph, samples, first.seen)
-    step()
     return made.graph, replace(report, warnings=doubtful)
 
 
@@ -107,7 +111,7 @@ def _best(
     samples: Samples,
     want: Wanted,
     kept: dict[str, str],
-    done: Callable[[], None],
+    stages: Stages,
 ) -> Draft:
     """With fitted weights, equalisation and bias correction, one after the other, each
     where it makes the outputs better.
@@ -119,37 +123,38 @@ def _best(
     best, choices = first, first.choices
     least: float | None = None
     steps = (
-        (choices.fit_weights, _fitted),
-        (choices.equalise, _equalised),
-        (choices.bias_correction, _corrected),
+        ("fitting weights", choices.fit_weights, _fitted),
+        ("equalising channels", choices.equalise, _equalised),
+        ("correcting biases", choices.bias_correction, _corrected),
     )
-    for wanted_, step in steps:
-        other = step(best, samples) if wanted_ else None
+    for name, wanted_, step in steps:
+        stages.begin(name)
+        other = step(best, samples, stages) if wanted_ else None
         if other is not None:
             least = error(best) if least is None else least
             found = error(other)
             if found < least:
                 best, least = other, found
-        done()
     return best
 
 
-def _fitted(before: Draft, samples: Samples) -> Draft | None:
-    found = fitted(ready(before.graph, samples), samples, before.wide)
+def _fitted(before: Draft, samples: Samples, stages: Stages) -> Draft | None:
+    work = ready(before.graph, samples)
+    found = fitted(work, samples, before.wide, lambda share: stages.at(0.85 * share))
     return replace(before, fitted=found) if found else None
 
 
-def _equalised(before: Draft, samples: Samples) -> Draft | None:
+def _equalised(before: Draft, samples: Samples, stages: Stages) -> Draft | None:
     """Its weights are fitted anew."""
     count = len(groups(before.graph))
     if not count:
         return None
     other = equalised(before.graph, before.seen)
     made = replace(draft(other, samples, before.choices), groups=count)
-    return (_fitted(made, samples) if before.fitted else None) or made
+    return (_fitted(made, samples, stages) if before.fitted else None) or made
 
 
-def _corrected(before: Draft, samples: Samples) -> Draft:
+def _corrected(before: Draft, samples: Samples, stages: Stages) -> Draft:
     return replace(before, corrects=True)
 
 

@@ -121,6 +121,23 @@ def _wanted(tensor: Tensor) -> str:
     return f"give [{', '.join(map(str, ('N', *shape)))}] values"
 
 
+def _other_order(tensor: Tensor, value: Array) -> str:
+    """A hint for samples whose channels stand elsewhere; "" for others."""
+    wanted = tensor.shape
+    at = value.ndim - len(wanted)  # of the axis of the batch of one
+    if at not in (0, 1) or len(wanted) != 4:
+        return ""
+    orders = (("last", (0, 3, 1, 2)), ("first", (0, 2, 3, 1)))
+    for name, order in orders:
+        axes = (*range(at), *(axis + at for axis in order))
+        if tuple(value.shape[axis] for axis in axes)[at + 1 :] == wanted[1:]:
+            return (
+                f"its channels stand {name}, and the model takes "
+                f"{'NCHW' if name == 'last' else 'NHWC'}: give array.transpose{axes}"
+            )
+    return ""
+
+
 def _fitted(
     where: str, tensor: Tensor, value: Array, inputs: dict[str, Array], finite: bool
 ) -> Problem | None:
@@ -135,7 +152,7 @@ def _fitted(
     if value.shape == wanted:
         value = value[None]
     if value.ndim != len(wanted) + 1 or value.shape[1:] != wanted:
-        return Problem(where, what, hint)
+        return Problem(where, what, _other_order(tensor, value) or hint)
     if not len(value):
         return Problem(where, f"{what}: no samples", hint)
     takes = not finite or bool(np.isfinite(value).all())

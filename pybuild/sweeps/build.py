@@ -17,13 +17,15 @@ from typing import Any
 
 import pybuild
 from pybuild.errors import BuildError, BuildWarning, LimitError, Problem
+from pybuild.files.result_cache import tool_digest
 from pybuild.front import read_front, with_front
 from pybuild.html.data import of_report
 from pybuild.library import Library
 from pybuild.model import Model
+from pybuild.package.totals import totals_of
 from pybuild.records import dataclass
 from pybuild.sweeps.files import unpacked
-from pybuild.sweeps.job import Job, content_of, to_load, tool_digest
+from pybuild.sweeps.job import Job, content_of, to_load
 from pybuild.sweeps.plan import labelled, model_digest, opened
 
 _MOST = 4  # models that are kept for the next jobs
@@ -168,14 +170,9 @@ def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
     from pybuild.chips.fit import PACE, cycles_of
 
     known = report["target"] in PACE and report["target"] != "generic"
-    ram, flash = report["ram"], report["flash"]
-    code = sum(row["bytes"] for row in report["code"])
     return {
         "target": report["target"],
-        "ram": ram["arena"] + ram["instance"] + ram["unpacked"],
-        "flash": sum(flash.values()) + code,
-        "code": code,
-        "instructions": sum(row["instructions"] for row in report["kernels"]),
+        **asdict(totals_of(report)),
         "cycles": cycles_of(library) if known else None,
         "macs": report["macs"],
         "board": None,

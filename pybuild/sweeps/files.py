@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.files.read import SAMPLES, read_bytes
-from pybuild.sweeps.job import Job, files_below, key_of
+from pybuild.files.result_cache import files_below
+from pybuild.sweeps.job import Job, key_of
 
 
 def packed(job: Job) -> dict[str, bytes]:

@@ -4,25 +4,19 @@ hash of all that it is made of.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import pybuild
 from pybuild.errors import BuildError
 from pybuild.files.read import EXTERNAL, opened
-from pybuild.install import boards, crt_include, crt_sources
+from pybuild.files.result_cache import files_below
 from pybuild.records import dataclass
 
 HOST = "host"
-# of other packages, those whose arithmetic or code goes into a row
-_PACKAGES = ("flatbuffers", "llvmlite", "numpy", "onnx", "tflite")
-_ELSEWHERE = ("_data/", "_build/")  # of a wheel, and of a checkout alone
 _SHORT = 32  # digits of a key
 
 
@@ -87,35 +81,3 @@ def content_of(path: Path) -> str:
         reason = (error.strerror or str(error)).lower()
         raise BuildError(str(path), f"cannot be read ({reason})") from None
     return whole.hexdigest()
-
-
-def files_below(path: Path) -> Iterator[tuple[str, Path]]:
-    """The files of a folder by their names in it; of a file, itself."""
-    if not path.is_dir():
-        yield "", path
-        return
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            yield file.relative_to(path).as_posix(), file
-
-
-@functools.cache
-def tool_digest() -> str:
-    """The hash of pybuild, crt, the boards, and the packages that they use."""
-    whole = hashlib.sha256(pybuild.__version__.encode())
-    home = Path(str(pybuild.__file__)).parent
-    roots = (home, crt_include(), *crt_sources(), boards())
-    for root in roots:
-        for name, file in files_below(root):
-            if file.suffix != ".pyc" and not name.startswith(_ELSEWHERE):
-                whole.update(f"\0{name}\0".encode() + file.read_bytes())
-    versions = {name: _version(name) for name in _PACKAGES}
-    whole.update(json.dumps(versions).encode())
-    return whole.hexdigest()
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.entry import load
 from pybuild.errors import BuildError, Problem, UsageError
+from pybuild.files.result_cache import tool_digest
 from pybuild.ir.graph import Graph
 from pybuild.model import Model
 from pybuild.options.many import DataOptions
@@ -25,7 +26,7 @@ from pybuild.options.table import (
 from pybuild.project.read import Project
 from pybuild.project.sweeps import Sweep, Value
 from pybuild.records import dataclass
-from pybuild.sweeps.job import HOST, Job, content_of, key_of, to_load, tool_digest
+from pybuild.sweeps.job import HOST, Job, content_of, key_of, to_load
 
 if TYPE_CHECKING:
     from pybuild.quantisation.samples import Samples

@@ -14,6 +14,7 @@ from pybuild.files.names import is_plain
 from pybuild.files.shape import shown
 from pybuild.install import boards
 from pybuild.records import dataclass
+from pybuild.targets.boxes import nearest_board
 from pybuild.targets.chip import Chip, read_chip
 from pybuild.targets.core import Core
 from pybuild.targets.facts import Memory, Reader
@@ -73,13 +74,23 @@ def load_board(name: str) -> Board:
     if name not in board_names():
         folder = Path(name)
         if not (folder / "board.toml").is_file():
-            hint = f"a folder with a board.toml, or {fitting(name, board_names())}"
+            hint = f"a folder with a board.toml, or {_nearest(name)}"
             raise BuildError("--on", f"there is no board '{name}'", hint)
     reader = Reader()
     board = _read(folder, reader)
     if reader.problems or board is None:
         raise BuildError.of(reader.problems)
     return board
+
+
+def _nearest(name: str) -> str:
+    """A hint: the board that is meant, or like the one that is named; else some."""
+    near = nearest_board(name)
+    if not near:
+        return fitting(name, board_names())
+    board = _read(boards() / near, Reader())
+    assert board is not None, near
+    return f"the nearest of `crt boards`: {near} ({board.title})"
 
 
 def _read(folder: Path, reader: Reader) -> Board | None:

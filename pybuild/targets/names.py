@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pybuild.errors import BuildError, close_to
 from pybuild.install import boards
+from pybuild.targets.boxes import nearest_board
 from pybuild.targets.core import CORES, Core
 from pybuild.targets.target import TARGETS, Target
 
@@ -61,9 +62,18 @@ def is_known(name: object) -> bool:
 def hint_for(name: str) -> str:
     """All there is, for a name that is not known."""
     names = known_names()
+    near = nearest_board(name)
+    if near:
+        core = _core_of_board(near)
+        return f"{core}, the core of the nearest board of `crt boards`, {near}"
     close = close_to(name, (*names, *chips()))
     meant = f"did you mean '{close}'? " if close else ""
     return f"{meant}one of {', '.join(names)}; or a chip of `crt fit`"
+
+
+def _core_of_board(name: str) -> str:
+    text = (boards() / name / "board.toml").read_text(encoding="utf-8")
+    return chips()[str(tomllib.loads(text)["soc"])]
 
 
 def core_named(name: str) -> Core:

@@ -25,6 +25,7 @@ from pybuild.frontends.formats import ONNX, TFLITE, format_of
 from pybuild.frontends.tflite.reader.first import with_first
 from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.ir.graph import Graph
+from pybuild.ir.renamed import as_in_file, under
 from pybuild.ops.interpret import interpret
 from pybuild.records import dataclass
 from pybuild.verify.apart import Lacking, ReferenceCrashed, Run, loaded, possible
@@ -32,7 +33,6 @@ from pybuild.verify.onnx_reference import ort_run, standard_run
 
 KINDS = ("auto", "litert", "tflm", "ort", "standard", "numpy")
 _PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime", "standard": "onnx"}
-# what no user asks for as a reference
 _OTHER, TIMED = "other", "timed"
 SECONDS, NOT_TIMED = "seconds", "leave out --against"
 _INTERPRETERS = {
@@ -46,8 +46,6 @@ _WEIGHTED = (
     "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF",
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
 )  # fmt: skip
-
-
 _OURS = "compared with our own numpy model only"
 
 
@@ -87,6 +85,9 @@ def reference(
     Errors  BuildError where the package is missing or reads other files
     """
     path = Path(path)
+    if graph.renamed:
+        known = reference(kind, path, as_in_file(graph), rounding, every)
+        return replace(known, run=under(known.run, graph.renamed))
     if kind == "auto" and graph.sampled:
         kind = "numpy"  # the file is of a part
     if kind == "auto":
@@ -111,9 +112,8 @@ def reference(
             twice = _rounded(graph, "double")
             name = "numpy model of TensorFlow Lite Micro (rounds twice)"
             return Reference(name, kind, lambda inputs: interpret(twice, inputs))
-        case _:
-            name = f"numpy {np.__version__}"
-            return Reference(name, kind, lambda inputs: interpret(graph, inputs))
+    name = f"numpy {np.__version__}"
+    return Reference(name, kind, lambda inputs: interpret(graph, inputs))
 
 
 def loaded_here(kind: str, path: Path, graph: Graph, every: bool) -> Reference:

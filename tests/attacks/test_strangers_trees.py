@@ -276,7 +276,7 @@ def test_names_are_printed_without_what_a_terminal_obeys(
     for long in (False, True):
         shown = pybuild.package.page.report_page(library.report, long)
         assert not _obeyed(as_html(shown))
-        pybuild.cli.tables.show(shown)
+        pybuild.cli.output.tables.show(shown)
     out, err = capsys.readouterr()
     assert out and not _obeyed(out + err)
     assert not _obeyed(library.to_html().partition("<style>")[0])

@@ -184,7 +184,7 @@ MISTAKES = {
     3: "TVMGraphExecutor_SetInput: array is of another shape than the tensor",
     4: "TVMGraphExecutor_SetInput: array is of another type than the tensor",
     5: "TVMGraphExecutor_SetInput: array has gaps, or another order of elements",
-    6: "TVMGraphExecutor_SetInput: NULL pointer, or crt_graph_init was not called",
+    6: "TVMGraphExecutor_SetInput: NULL pointer, or NAME_init was not called",
     7: "TVMGraphExecutor_GetOutput: no tensor or stage of this number",
     8: "TVMGraphExecutor_GetOutput: no output: not run yet, or overwritten since",
     9: "TVMGraphExecutor_GetOutput: array is of another shape than the tensor",

@@ -15,7 +15,9 @@
 extern "C" {
 #endif
 
-/* Working memory: caller-owned, one per instance, aligned as below. */
+/* Working memory: caller-owned, one per instance, aligned as below, by
+ * CRT_ALIGNED. Two models do not share it unless they are built together:
+ * crt build ONE TWO --exclusive ONE,TWO. */
 #define CONV_INT8_ARENA_BYTES 120u
 #define CONV_INT8_ARENA_ALIGN 16u
 
@@ -44,8 +46,10 @@ struct conv_int8_memory {
     struct crt_region arena;
 };
 
-/* Initialises a struct conv_int8_memory from an array. */
-#define CONV_INT8_MEMORY(array) {{(array), sizeof(array)}}
+/* Initialises a struct conv_int8_memory from an array that is large enough;
+ * else, and of a pointer, it does not compile. */
+#define CONV_INT8_MEMORY(array) \
+    {{(array), CRT_ROOM(array, CONV_INT8_ARENA_BYTES)}}
 
 /* One instance; caller-owned, as many as there are arenas. */
 struct conv_int8 {
@@ -89,8 +93,8 @@ int8_t *conv_int8_image(struct conv_int8 *m);
 int conv_int8_set_image(struct conv_int8 *m, const int8_t *data);
 int conv_int8_bind_image(struct conv_int8 *m, const int8_t *data);
 
-/* Output 'sum': valid until the next conv_int8_run, or until an input is
- * given. */
+/* Output 'sum': valid from a conv_int8_run to the next, or until an input is
+ * given. Before the first run it holds what the memory held. */
 const int8_t *conv_int8_sum(const struct conv_int8 *m);
 /* ... written to data instead (NULL: back to its own memory). Not in the
  * arena. */

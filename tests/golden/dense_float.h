@@ -15,7 +15,9 @@
 extern "C" {
 #endif
 
-/* Working memory: caller-owned, one per instance, aligned as below. */
+/* Working memory: caller-owned, one per instance, aligned as below, by
+ * CRT_ALIGNED. Two models do not share it unless they are built together:
+ * crt build ONE TWO --exclusive ONE,TWO. */
 #define DENSE_FLOAT_ARENA_BYTES 36u
 #define DENSE_FLOAT_ARENA_ALIGN 16u
 
@@ -36,8 +38,10 @@ struct dense_float_memory {
     struct crt_region arena;
 };
 
-/* Initialises a struct dense_float_memory from an array. */
-#define DENSE_FLOAT_MEMORY(array) {{(array), sizeof(array)}}
+/* Initialises a struct dense_float_memory from an array that is large enough;
+ * else, and of a pointer, it does not compile. */
+#define DENSE_FLOAT_MEMORY(array) \
+    {{(array), CRT_ROOM(array, DENSE_FLOAT_ARENA_BYTES)}}
 
 /* One instance; caller-owned, as many as there are arenas. */
 struct dense_float {
@@ -80,8 +84,8 @@ float *dense_float_image(struct dense_float *m);
 int dense_float_set_image(struct dense_float *m, const float *data);
 int dense_float_bind_image(struct dense_float *m, const float *data);
 
-/* Output 'scores': valid until the next dense_float_run, or until an input
- * is given. */
+/* Output 'scores': valid from a dense_float_run to the next, or until an
+ * input is given. Before the first run it holds what the memory held. */
 const float *dense_float_scores(const struct dense_float *m);
 /* ... written to data instead (NULL: back to its own memory). Not in the
  * arena. */

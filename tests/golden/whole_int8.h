@@ -15,7 +15,9 @@
 extern "C" {
 #endif
 
-/* Working memory: caller-owned, one per instance, aligned as below. */
+/* Working memory: caller-owned, one per instance, aligned as below, by
+ * CRT_ALIGNED. Two models do not share it unless they are built together:
+ * crt build ONE TWO --exclusive ONE,TWO. */
 #define WHOLE_INT8_ARENA_BYTES 232u
 #define WHOLE_INT8_ARENA_ALIGN 16u
 
@@ -42,8 +44,10 @@ struct whole_int8_memory {
     struct crt_region arena;
 };
 
-/* Initialises a struct whole_int8_memory from an array. */
-#define WHOLE_INT8_MEMORY(array) {{(array), sizeof(array)}}
+/* Initialises a struct whole_int8_memory from an array that is large enough;
+ * else, and of a pointer, it does not compile. */
+#define WHOLE_INT8_MEMORY(array) \
+    {{(array), CRT_ROOM(array, WHOLE_INT8_ARENA_BYTES)}}
 
 /* One instance; caller-owned, as many as there are arenas. */
 struct whole_int8 {
@@ -87,8 +91,8 @@ int8_t *whole_int8_image(struct whole_int8 *m);
 int whole_int8_set_image(struct whole_int8 *m, const int8_t *data);
 int whole_int8_bind_image(struct whole_int8 *m, const int8_t *data);
 
-/* Output 'scores': valid until the next whole_int8_run, or until an input is
- * given. */
+/* Output 'scores': valid from a whole_int8_run to the next, or until an
+ * input is given. Before the first run it holds what the memory held. */
 const int8_t *whole_int8_scores(const struct whole_int8 *m);
 /* ... written to data instead (NULL: back to its own memory). Not in the
  * arena. */

@@ -23,7 +23,7 @@ READS = {
     "ecosystems/tvm.py": OURS, "ecosystems/esphome.py": OURS,
     "ecosystems/rust.py": OURS,
     "boards/simulators/count.py": OURS, "boards/firmware/export.py": OURS,
-    "sweeps/job.py": OURS, "evidence/write.py": OURS,
+    "evidence/write.py": OURS,
     "boards/firmware/build.py": MADE, "boards/firmware/elf.py": MADE,
     "boards/firmware/stack.py": MADE, "boards/firmware/server.py": MADE,
     "boards/simulators/qemu.py": MADE, "host/cc.py": MADE,
@@ -45,8 +45,8 @@ PRINTS = {
     "files/say.py": "the one that prints",
     "html/schema.py": "a program of its own: a schema of ours",
     "options/page.py": "a program of its own: a page of ours",
-    "cli/tables.py": "tables of rich, whose cells package/grid.py has escaped",
-    "cli/progress.py": "what rich draws, of a text that is escaped",
+    "cli/output/tables.py": "tables of rich, whose cells package/grid.py has escaped",
+    "cli/output/progress.py": "what rich draws, of a text that is escaped",
     "cli/__init__.py": "os.devnull, in the place of a stream that is closed",
 }
 _READ = {"read_bytes", "read_text"}

@@ -174,10 +174,10 @@ def test_what_is_compiled_is_kept_where_the_system_keeps_such_things(
     monkeypatch.setattr(sys, "platform", platform)
     there = importlib.reload(elsewhere)
     _installed(there, tmp_path / "data")
-    assert there._kept() == tmp_path / place
+    assert there.cache_folder() == tmp_path / place
     if platform == "darwin":
         monkeypatch.delenv("XDG_CACHE_HOME")
-        assert there._kept() == tmp_path / "home/Library/Caches/pybuild-crt"
+        assert there.cache_folder() == tmp_path / "home/Library/Caches/pybuild-crt"
 
 
 def test_an_unknown_system_compiles_its_own_library(

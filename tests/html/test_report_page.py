@@ -19,6 +19,7 @@ from pybuild.html import schema
 from pybuild.html.data import of_report
 from pybuild.html.page import page
 from pybuild.library import Library
+from pybuild.package.totals import totals_of
 from tests.graphs.mobile_net import mobile_net
 from tests.html.browser import browser, opened, settled, table, violations
 from tests.toolchains import ROOT, require_module
@@ -53,10 +54,24 @@ def numbers(rows: list[list[str]], column: int) -> list[int]:
     return [int(row[column].replace(",", "") or 0) for row in rows]
 
 
+def answers_are_there(driver: Any, data: dict[str, Any]) -> None:
+    """Above all panels: does it fit, what does it cost, what would make it cheaper."""
+    said = driver.execute_script("return document.querySelector('.answers').innerText")
+    whole, chips = totals_of(data["report"]), data["chips"]
+    fits = [one for one in chips if one["ram"] >= 0 and one["flash"] >= 0]
+    assert f"it fits {len(fits)} of the {len(chips)} chips" in said
+    assert f"{whole.instructions:,} instructions a run, by estimate." in said
+    for one in data["report"]["savings"][:3]:
+        assert f"{' '.join(one['options'])}: {one['arena']:,} instead of" in said
+    tiles = driver.execute_script("return document.querySelector('.tiles').innerText")
+    assert f"{whole.ram:,} B" in tiles and f"{whole.flash:,} B" in tiles
+
+
 def holds_the_report(library: Library, driver: Any, data: dict[str, Any]) -> None:
     """Each panel beside the report of the library."""
     report = json.loads(json.dumps(library.advised.to_json()))
     assert data["report"] == report
+    answers_are_there(driver, data)
     own = [node["kernel"] for node in report["graph"]["nodes"]]
     spent = [0 if k is None else report["kernels"][k]["instructions"] for k in own]
     cost = table(driver, "cost")
@@ -80,9 +95,9 @@ def holds_the_report(library: Library, driver: Any, data: dict[str, Any]) -> Non
     assert numbers(told, 6) == [row["data_places"] for row in report["bounds"]]
     assert numbers(told, 7) == [row["instructions"] for row in report["bounds"]]
     assert report["stack"]["reason"] in text(driver, "bounds")
-    flash, code = report["flash"], sum(row["bytes"] for row in report["code"])
-    assert sum(numbers(table(driver, "flash"), 3)) == sum(flash.values()) + code
-    assert treemap(driver) == sum(flash.values()) + code
+    held = totals_of(report).flash
+    assert sum(numbers(table(driver, "flash"), 3)) == held
+    assert treemap(driver) == held
     points = [asdict(point) for point in library.ram_curve()]
     assert data["plans"]["points"] == points
     plans = table(driver, "plans")

@@ -22,7 +22,7 @@ def _figures(row: Mapping[str, Any]) -> list[str]:
 
 
 def _shown(driver: Any) -> list[list[str]]:
-    """Model and figures of the rows of the table; whether each is worth having."""
+    """Model and figures of the rows of the table; whether each is Pareto-optimal."""
     cells = table(driver, "builds")
     return [[one[0], *one[-6:-2], one[-2]] for one in cells]
 
@@ -60,6 +60,7 @@ def test_the_page_of_a_sweep(tmp_path: Path) -> None:
         assert opened(driver, found.page)["rows"] == list(found.rows)
         assert violations(driver) == []
         _judge(driver, good, found.front())
+        _has_room(driver)
         assert len(table(driver, "failed")) == len(found.failed)
         assert "the limit is 200" in table(driver, "failed")[0][-1]
         _press(driver, "counts", "flash")
@@ -74,14 +75,14 @@ def test_the_page_of_a_sweep(tmp_path: Path) -> None:
             if row["model"] == "digits" and row["target"] != "cortex-m0"
         ]  # fmt: skip
         assert sorted(r[:-1] for r in _shown(driver)) == sorted(map(_figures, left))
-        _press(driver, "compare", "show only what is worth having")
+        _press(driver, "compare", "show only Pareto-optimal builds")
         assert {row[-1] for row in _shown(driver)} == {"yes"}
         points = driver.execute_script(
             "return spots.made.getOption().series.flatMap(s => s.data)"
         )
         assert len(points) == len(_shown(driver)) > 0
         assert _axes(driver) == ["value", "value"]
-        _press(driver, "compare", "show only what is worth having")
+        _press(driver, "compare", "show only Pareto-optimal builds")
         _press(driver, "model", "tiny")
         far = [max(r[n] for r in good) / min(r[n] for r in good) for n in _SHOWN]
         assert far[0] < 100 < far[1]  # of RAM, and of instructions
@@ -108,6 +109,27 @@ def _axes(driver: Any, chosen: str = "") -> list[str]:
         "return [made.xAxis[0].type, made.yAxis[0].type]"
     )
     return list(found)
+
+
+def _has_room(driver: Any) -> None:
+    """Rows of the table are one line high, two on a phone, and the page is as wide as
+    the window, whatever it is."""
+    before = driver.get_window_size()
+    for wide, most in ((500, 60), (1280, 40), (1920, 40)):
+        driver.set_window_size(wide, 1000)
+        settled(driver, "window.dispatchEvent(new Event('resize'))")
+        high, page, window = driver.execute_script(
+            "const rows = [...document.querySelectorAll('#builds tbody tr')];"
+            "return [Math.max(...rows.map(row => row.offsetHeight)),"
+            " document.documentElement.scrollWidth, window.innerWidth]"
+        )
+        assert 20 < high <= most and page <= window, (wide, high, page)
+    driver.set_window_size(before["width"], before["height"])
+    ticks = driver.execute_script(
+        "const said = spots.made.getOption().xAxis[0].axisLabel.formatter;"
+        "return [said(1000), said(1500)]"
+    )
+    assert ticks == ["1,000", "1,500"]
 
 
 def _judge(driver: Any, rows: list[Any], best: list[Any]) -> None:

@@ -201,7 +201,7 @@ def test_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         values = file["scores"].reshape(-1).tolist()
     assert values == there["outputs"]["scores"]["values"]
     assert main(["run", str(DIGITS), "--input", "keep"]) == 0
-    assert capsys.readouterr().out.startswith("scores: int8[1, 10] ")
+    assert "\nscores: int8[1, 10] " in capsys.readouterr().out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: object, code: int = 2) -> str:

@@ -17,7 +17,8 @@ import numpy as np
 import onnx
 import pytest
 
-from pybuild.cli import main, progress
+from pybuild.cli import main
+from pybuild.cli.output import progress
 from pybuild.cli.parser import parser
 from pybuild.options.kinds import SIZE
 from tests.frontends.onnx import models as onnx_models
@@ -67,7 +68,7 @@ def test_usage_is_64_and_prints_nothing(words: list[str], capsys: Capture) -> No
     assert main(words) == 64
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(("usage: crt", "--", "crt inspect: MODEL is missing"))
+    assert err.startswith(("crt", "--")) and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", ["inspect", "build", "check", "bench"])

@@ -106,7 +106,8 @@ def test_page(name: str, tmp_path: Path) -> None:
 
 
 def run_commands(block: Snippet, folder: Path) -> None:
-    """Each prints something and what the page says; none fails."""
+    """Each prints something and what the page says; none fails but one that ends with
+    "# exit code N", which has to."""
     lines = lines_of(block)
     commands, expected = lines, []
     if block.language == "console":
@@ -149,6 +150,8 @@ def output(command: list[str], where: str, folder: Path, silent: bool = False) -
     path = os.pathsep.join((scripts, os.environ["PATH"]))
     env = {**os.environ, "PATH": path}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
+    said = re.search(r"# exit code (\d+)$", command[-1])
+    wanted = int(said[1]) if said else 0
+    assert done.returncode == wanted, f"{where}\n{done.stdout}{done.stderr}"
     assert silent or done.stdout, f"{where} prints nothing"
     return done.stdout

@@ -88,6 +88,7 @@ VALUES = {
     "input_dims": {"batch": 1}, "input_values": {"shape": [1, -1, 2.5]},
     "bounds": {"found": 40}, "max_turns": 20, "state": {"h": "h_next"},
     "front": "front.toml", "signature": "decode", "hybrid": "float",
+    "rename": {"Identity": "scores", "input:0": "image"},
     "data": "x.npz", "test": "y.npz", "calibrate": "entropy", "percentile": 99.0,
     "keep_float": ("conv",), "int16": ("dense",), "max_loss": 0.005,
     "boundary": "int8", "bias_correction": False, "fit_weights": False,
@@ -238,7 +239,7 @@ def test_did_you_mean(words: list[str], said: str, capsys: Capture) -> None:
 
 def test_boards_that_are_meant(capsys: Capture) -> None:
     assert main(["check", INT8, "--on", "microbits"]) == 64
-    assert "did you mean 'microbit'?" in capsys.readouterr().err
+    assert "the nearest of `crt boards`: microbit (" in capsys.readouterr().err
 
 
 def test_many_names_are_not_listed_whole() -> None:

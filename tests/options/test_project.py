@@ -207,10 +207,10 @@ def test_the_page_shows_a_file_that_is_right(tmp_path: Path) -> None:
     assert project.values(project.models["digits"], "check")["samples"].raw == 5
     assert project.values(project.models["digits"], "bench")["on"].raw == "mps2-an386"
     assert "on" not in project.values(project.models["digits"], "check")
-    wrong = text.replace("optimise", "optimize").replace('"64K"', '"much"')
+    wrong = text.replace("optimise", "optimiser").replace('"64K"', '"much"')
     (tmp_path / "crt.toml").write_text(wrong)
     with pytest.raises(UsageError) as raised:
         read_project(tmp_path / "crt.toml")
     said = [str(problem) for problem in raised.value.problems]
-    assert said[0].endswith("unknown key 'optimize'. Hint: did you mean 'optimise'?")
+    assert said[0].endswith("unknown key 'optimiser'. Hint: did you mean 'optimise'?")
     assert said[1].partition(": ")[2].startswith("ram-limit: 'much' is not a size.")

@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 import pybuild
-from pybuild.cli import main, tables
+from pybuild.cli import main
+from pybuild.cli.output import tables
 from pybuild.errors import BuildError
 from pybuild.package.grid import NAME, NUMBER, TEXT, as_html, fitted, grid, shortened
 from tests.conftest import model_path
@@ -130,7 +131,7 @@ def test_layers_of_a_real_model_are_different_rows(
         monkeypatch.setenv("COLUMNS", columns)
         assert main(["inspect", path]) == 0
         lines = capsys.readouterr().out.splitlines()
-        names = [line.split()[0] for line in lines[2:15]]
+        names = [line.split()[0] for line in lines[3:16]]
         assert len(set(names)) == 13
         seen[columns] = names
     assert seen[""] == seen["100"] == seen["60"]
@@ -170,7 +171,8 @@ def test_a_library_shows_the_table_of_the_command_line(
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     assert main(["inspect", DIGITS, "--plan", "whole"]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    target, *printed = capsys.readouterr().out.splitlines()
+    assert target.startswith("target generic")
     library = pybuild.load(DIGITS).build(plan="whole")
     found = html(library)
     rows = rows_of(found)

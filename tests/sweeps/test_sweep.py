@@ -42,7 +42,7 @@ def test_figures_are_those_of_a_build(tmp_path: Path) -> None:
         ram, flash = report.ram, report.flash
         code = sum(piece.bytes for piece in report.code)
         assert row["ram"] == ram.arena + ram.instance
-        assert row["flash"] == flash.weights + flash.tables + flash.stages + code
+        assert row["flash"] == flash.weights + flash.tables + code
         spent = sum(kernel.instructions for kernel in report.kernels)
         assert row["instructions"] == spent and row["macs"] == report.macs
         assert row["command"] == report.command
@@ -153,7 +153,7 @@ file = "tiny.onnx"
 file = "gone.onnx"
 [sweeps.all]
 target = ["cortex-m4", "cortex-m9"]
-optimize = ["size"]
+optimiser = ["size"]
 models = ["tiny", "tinny"]
 ram-limit = []
 """
@@ -185,7 +185,7 @@ def test_all_that_is_wrong_is_told_at_once(
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(". Hint")[0] for line in lines] == [
         "crt.toml:6: target: 'cortex-m9' is not known",
-        "crt.toml:7: unknown key 'optimize'",
+        "crt.toml:7: unknown key 'optimiser'",
         "crt.toml:8: there is no model 'tinny'",
         "crt.toml:9: 'ram-limit' has no value",
     ]

@@ -200,7 +200,7 @@ def test_an_output_of_one_value_tells_no_class() -> None:
 
 
 def test_many_classes_are_a_list_of_the_worst(capsys: Capture) -> None:
-    from pybuild.cli.tables import show_classes
+    from pybuild.cli.output.tables import show_classes
 
     show_classes(Classes(100, (1, 1, 5, 7), {"c": (2, 2, 6, 7)}))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]

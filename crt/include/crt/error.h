@@ -11,7 +11,7 @@ extern "C" {
 /* MISRA 20.7: a list of items, X is called with each */
 #define CRT_ERRORS(X)                                                          \
     X(CRT_OK, 0, "no error")                                                   \
-    X(CRT_ERR_NULL, -1, "NULL pointer, or crt_graph_init was not called")      \
+    X(CRT_ERR_NULL, -1, "NULL pointer, or NAME_init was not called")           \
     X(CRT_ERR_ABI, -2, "model and crt are of different CRT_ABI")               \
     X(CRT_ERR_REGION, -3, "wrong number of memory regions, or one too small")  \
     X(CRT_ERR_ALIGN, -4, "pointer is not aligned as the model needs it")       \

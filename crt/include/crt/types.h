@@ -38,6 +38,21 @@ struct crt_region {
     uint32_t bytes;
 };
 
+/* Before the type of a variable: at a multiple of n bytes, a power of 2. For
+ * example  static CRT_ALIGNED(16) uint8_t arena[NAME_ARENA_BYTES]; */
+#if defined(__GNUC__) || defined(__clang__)
+#define CRT_ALIGNED(n) __attribute__((aligned(n)))
+#elif defined(_MSC_VER)
+#define CRT_ALIGNED(n) __declspec(align(n))
+#else
+#define CRT_ALIGNED(n) _Alignas(n)
+#endif
+
+/* sizeof(array), where it has as many bytes; what has fewer, as a pointer has,
+ * does not compile: an array of -1 elements. */
+#define CRT_ROOM(array, bytes)                                                 \
+    (sizeof(array) * sizeof(char[sizeof(array) + 1u > (bytes) ? 1 : -1]))
+
 #ifdef __cplusplus
 }
 #endif

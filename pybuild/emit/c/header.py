@@ -213,14 +213,16 @@ def _converted(row: TensorRow, name: str) -> list[str]:
 
 def _output(row: TensorRow, name: str) -> list[str]:
     kind, symbol = row.tensor.dtype.c, row.symbol
-    what = f"Output '{row.tensor.name}': valid until the next {name}_run, or until an"
-    what += " input is given."
+    what = f"Output '{row.tensor.name}': valid from a {name}_run to the next, or until"
+    what += " an input is given."
     if row.flags & LAZY:
-        what += " It has no memory of its own: bind it."
+        what += " It has no memory of its own: bind it, till then this is NULL."
     elif row.device:
         what += f" It is in the memory of device {row.device}: this is NULL,"
         what += " crt_graph_get_output copies it from there, and"
         what += f" {name}_bind_{symbol} takes an address of the device."
+    else:
+        what += " Before the first run it holds what the memory held."
     return [
         *block_comment(what),
         f"const {kind} *{name}_{symbol}(const struct {name} *m);",

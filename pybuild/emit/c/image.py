@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pybuild.emit.c.braces import braced
 from pybuild.emit.c.header import header_file
-from pybuild.emit.c.regions import initialiser, size_macro
+from pybuild.emit.c.regions import from_array, initialiser, size_macro
 from pybuild.emit.kernels.c import block_comment, fold
 from pybuild.emit.tables.pool import defined
 from pybuild.emit.tables.tables import Tables, TensorRow
@@ -177,8 +177,7 @@ def _memory(image: ImageTables) -> list[str]:
     if names == [ARENA_NAME]:
         return [
             *lines,
-            f"/* Initialises a struct {name}_memory from an array. */",
-            f"#define {upper}_MEMORY(array) {{{{(array), sizeof(array)}}}}",
+            *from_array(name),
             "",
         ]
     return [*lines, *initialiser(name, names), ""]

@@ -16,7 +16,12 @@ def size_macro(tables: Tables, row: RegionRow) -> str:
 
 def macros(tables: Tables) -> list[str]:
     """The sizes, for NAME.h."""
-    lines = ["/* Working memory: caller-owned, one per instance, aligned as below. */"]
+    upper = tables.name.upper()
+    lines = [
+        "/* Working memory: caller-owned, one per instance, aligned as below, by",
+        " * CRT_ALIGNED. Two models do not share it unless they are built together:",
+        " * crt build ONE TWO --exclusive ONE,TWO. */",
+    ]
     for row in tables.regions:
         note = f" /* {row.note} */" if row.note else ""
         lines.append(f"#define {size_macro(tables, row)} {row.bytes}u{note}")
@@ -26,7 +31,6 @@ def macros(tables: Tables) -> list[str]:
         )
     for row in tables.unused:
         lines.append(f"#define {size_macro(tables, row)} 0u")
-    upper = tables.name.upper()
     lines.append(f"#define {upper}_ARENA_ALIGN {tables.region_align}u")
     if tables.device_count > 1:
         lines += [
@@ -40,7 +44,7 @@ def macros(tables: Tables) -> list[str]:
 
 def memory(tables: Tables) -> list[str]:
     """struct NAME_memory and its initialiser, for NAME.h."""
-    name, upper = tables.name, tables.name.upper()
+    name = tables.name
     lines = [
         f"/* The memory that an instance lives in, for {name}_init. */",
         f"struct {name}_memory {{",
@@ -51,14 +55,26 @@ def memory(tables: Tables) -> list[str]:
     if tables.takes_arena:
         return [
             *lines,
-            f"/* Initialises a struct {name}_memory from an array. */",
-            f"#define {upper}_MEMORY(array) {{{{(array), sizeof(array)}}}}",
+            *from_array(name),
             "",
         ]
     arrays = ["array"] if tables.has_arena else [row.name for row in _own(tables)]
     given = [*arrays, *(row.name for row in tables.regions if row.device)]
     sizes = {r.name: size_macro(tables, r) for r in tables.regions if r.device}
-    return [*lines, *initialiser(name, given, sizes), ""]
+    own = [size_macro(tables, row) for row in _own(tables)]
+    least = dict(zip(arrays, own, strict=True)) if len(own) == len(arrays) else {}
+    return [*lines, *initialiser(name, given, sizes, least), ""]
+
+
+def from_array(name: str) -> list[str]:
+    """NAME_MEMORY(array) of one arena, for NAME.h."""
+    upper = name.upper()
+    return [
+        f"/* Initialises a struct {name}_memory from an array that is large enough;",
+        " * else, and of a pointer, it does not compile. */",
+        f"#define {upper}_MEMORY(array) \\",
+        f"    {{{{(array), CRT_ROOM(array, {upper}_ARENA_BYTES)}}}}",
+    ]
 
 
 def _own(tables: Tables) -> list[RegionRow]:
@@ -67,9 +83,13 @@ def _own(tables: Tables) -> list[RegionRow]:
 
 
 def initialiser(
-    name: str, given: list[str], sizes: Mapping[str, str] | None = None
+    name: str,
+    given: list[str],
+    sizes: Mapping[str, str] | None = None,
+    least: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """NAME_MEMORY(given): arrays, and addresses of devices with their `sizes`."""
+    """NAME_MEMORY(given): arrays of `least` bytes, and addresses of devices with their
+    `sizes`."""
     there = sizes or {}
     what = "an array" if len(given) - len(there) == 1 else "arrays"
     head = f"/* Initialises a struct {name}_memory from {what}"
@@ -79,7 +99,9 @@ def initialiser(
             f"{head}, and from addresses on",
             " * the devices that are good for as many bytes as they need. */",
         ]
-    pairs = ((one, there.get(one, f"sizeof({one})")) for one in given)
+    rooms = {one: f"CRT_ROOM({one}, {size})" for one, size in (least or {}).items()}
+    rooms = {**rooms, **there}
+    pairs = ((one, rooms.get(one, f"sizeof({one})")) for one in given)
     return [
         *lines,
         *_folded_head(f"#define {name.upper()}_MEMORY(", given),
