@@ -17,17 +17,23 @@ from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.channels.constant import drop_constant_channels
 from pybuild.passes.channels.settle import settle_channels
-from pybuild.passes.columns import stand_rows
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.dynamic import join_dynamic
 from pybuild.passes.ends.state_order import with_state_order
 from pybuild.passes.fold import fold_constants
-from pybuild.passes.hoist import quantize_before_moves
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
 from pybuild.passes.lookups.narrow import narrow_tables
 from pybuild.passes.lookups.rows import slice_known_rows
 from pybuild.passes.lookups.tables import use_tables
+from pybuild.passes.moves.columns import stand_rows
+from pybuild.passes.moves.hoist import quantize_before_moves
+from pybuild.passes.moves.reshape import (
+    merge_reshapes,
+    pad_behind_reshapes,
+    sink_reshapes,
+)
+from pybuild.passes.moves.transposes import fold_transposes
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
@@ -36,9 +42,7 @@ from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
-from pybuild.passes.reshape import merge_reshapes, pad_behind_reshapes, sink_reshapes
 from pybuild.passes.state import closed, opened
-from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.turns.roll import roll
 from pybuild.records import dataclass
 

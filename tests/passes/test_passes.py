@@ -14,8 +14,8 @@ from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
+from pybuild.passes.moves.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.noop import remove_noops
-from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from tests.passes.passes_graph import RELU, F, Q, Small, after, conv, inputs_of, ops
 
 TYPES = "float32[1,4,4,2]"

@@ -10,7 +10,7 @@ import pytest
 
 from pybuild.ir.graph import Quant
 from pybuild.passes.fold import fold_constants
-from pybuild.passes.transposes import fold_transposes
+from pybuild.passes.moves.transposes import fold_transposes
 from pybuild.passes.views import (
     View,
     composed,

@@ -18,11 +18,11 @@ from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.lookups.rows import slice_known_rows
+from pybuild.passes.moves.reshape import merge_reshapes, sink_reshapes
+from pybuild.passes.moves.transposes import fold_transposes
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.products.heads import share_heads
-from pybuild.passes.reshape import merge_reshapes, sink_reshapes
-from pybuild.passes.transposes import fold_transposes
 from tests.passes.passes_graph import after
 
 HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, whole
-from pybuild.kernels.base.part import as_part
+from pybuild.kernels.operators.part import as_part
 from pybuild.ops.base.repeat import HELD, LAST, Turns, Way, names_read, turns_of
 from pybuild.records import dataclass
 

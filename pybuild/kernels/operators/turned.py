@@ -26,9 +26,9 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.base.operands import short
-from pybuild.kernels.base.part import as_part, with_known_rows
 from pybuild.kernels.moves.blocks import ways
-from pybuild.ops.base.exchange import POOLS, WEIGHTS, exchanged, swapped
+from pybuild.kernels.operators.part import as_part, with_known_rows
+from pybuild.ops.base.swapped_axes import POOLS, WEIGHTS, exchanged, swapped
 from pybuild.targets.target import Target
 
 _ALIGN = 16

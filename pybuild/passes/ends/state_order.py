@@ -13,8 +13,8 @@ import numpy as np
 
 from pybuild.ir.graph import Graph, Node, State
 from pybuild.ops.base.signatures import UNARY
+from pybuild.passes.moves.transposes import fold_transposes
 from pybuild.passes.state import opened
-from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.views import Perm, Shape, inverse, moves_nothing
 
 # operators whose output has the order of their first input

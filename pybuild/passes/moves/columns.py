@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pybuild.ir.graph import Graph, Node
-from pybuild.ops.base.exchange import POOLS, WEIGHTS, exchanged, swapped
+from pybuild.ops.base.swapped_axes import POOLS, WEIGHTS, exchanged, swapped
 from pybuild.passes.edit import Edit
 
 _WINDOWED = (*WEIGHTS, *POOLS)

@@ -1,0 +1,1 @@
+"""Operators that only move values: where they stand, and what they become."""
