@@ -49,6 +49,7 @@ from pybuild.ir.loop import (
     VectorType,
     WideLoad,
     children,
+    minimum,
     pointer_type,
 )
 from pybuild.ir.loop_verify import changed, names_in
@@ -110,6 +111,13 @@ class _Walk:
                 self.known[var.name] = self.value(value) if is_followed else None
                 if not is_followed:
                     self.touch(value)
+            case Store(pointer, index, value, _, Expr() as count):
+                self.touch(value)
+                to = pointer_type(pointer).elem
+                assert isinstance(value.type, VectorType)
+                for lane in range(value.type.lanes):
+                    at = index + minimum(lane, count - 1)
+                    self.reach(pointer, at, to, to.bytes, is_store=True)
             case Store(pointer, index, value, wide):
                 self.touch(value)
                 to = pointer_type(pointer).elem

@@ -116,6 +116,7 @@ KERNELS["repeat"] = _repeated
 _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
+_FAR = 3  # times as many: kernels on vectors need whole bytes
 # bytes of weights that are worth another kernel's code
 _CODE = 512
 
@@ -162,11 +163,16 @@ def _saved(node: Node, graph: Graph) -> int:
 
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
     """The candidates with two weights of 4 bits in a byte, and slower ones that need
-    less scratch; if there are none, or they save too little, all others."""
+    less scratch; if there are none, or they save too little or are far slower, all
+    others."""
     packed = [c for c in found if _packs(c)]
+    others = [c for c in found if not _packs(c)]
     most = 0 if optimise == "size" else _CODE
     if not packed or saved < most or optimise == "speed":
-        return [c for c in found if not _packs(c)]
+        return others
+    if optimise != "size" and others:
+        if min(c.cost for c in packed) > _FAR * min(c.cost for c in others):
+            return others
     least, cost = min(c.scratch for c in packed), min(c.cost for c in packed)
     slower = [c for c in found if c.scratch < least and c.cost > cost]
     return [*packed, *(replace(c, spare=True) for c in slower)]

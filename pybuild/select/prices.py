@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pybuild.ir.loop import (
     FLOAT32,
     FOLDED,
+    INT32,
     INT64,
     Assign,
     Binary,
@@ -41,7 +42,7 @@ from pybuild.ir.loop import (
     WideLoad,
     children,
 )
-from pybuild.ir.loop_verify import loaded_from, names_in
+from pybuild.ir.loop_verify import loaded_from, names_in, operands
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.records import dataclass
@@ -165,10 +166,10 @@ class _Walk:
                 spent, level = self.seen(value)
                 self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
                 return spent
-            case Store(pointer, index, value):
+            case Store(_, index):
                 apart = isinstance(index.type, VectorType)  # no address that steps
                 spent = self.add(self.table.store + apart)
-                return spent + sum(self.expr(e) for e in (pointer, index, value))
+                return spent + sum(map(self.expr, operands(stmt)))
             case For():
                 return self.loop(stmt)
             case If():
@@ -352,7 +353,7 @@ class _Walk:
             feature = SINGLE.get(intrin.name, intrin.feature)
             known = feature in self.target.features
             meaning = _Walk(self.table, self.target)
-            spent = INSTRUCTIONS.get(intrin.name, 1.0)
+            spent = intrin.takes or INSTRUCTIONS.get(intrin.name, 1.0)
             if not known:
                 spent = sum(meaning.expr(value) for _, value in intrin.lets)
                 spent += meaning.expr(intrin.result)
@@ -395,6 +396,13 @@ class _Walk:
                 return None if which is None else self.value(a if which else b)
             case Cast(value) if expr.type in (INT64, value.type):
                 return self.value(value)
-            case Call(intrin, (x,)) if intrin.name == "crt_in_order":
-                return self.value(x)
+            case Call(intrin, args) if intrin.result.type == INT32 and not intrin.lets:
+                given = [self.value(arg) for arg in args]
+                if None in given:
+                    return None
+                inner = _Walk(self.table, self.target)
+                inner.values |= {
+                    p.name: n for p, n in zip(intrin.params, given, strict=True)
+                }
+                return inner.value(intrin.result)
         return None

@@ -18,6 +18,7 @@ from pybuild.kernels.layers.weights import window_rows
 from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.portable import conv_float, dense4
 from pybuild.kernels.portable.conv import offer, plain, weighted
+from pybuild.kernels.rvv import conv as conv_rvv
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import conv_paired
 from pybuild.kernels.wide import conv as conv_wide
@@ -26,7 +27,7 @@ from pybuild.targets.target import Target
 
 # those whose kernels go row by row where pixels of all rows are alike, too
 _BY_ROWS = (
-    *(conv_dsp, conv_small, conv_mve, conv_wide, conv_wide_floats),
+    *(conv_dsp, conv_small, conv_mve, conv_wide, conv_wide_floats, conv_rvv),
     *(conv_block, conv_float),
 )
 
@@ -40,7 +41,7 @@ def families(optimise: str) -> tuple[ModuleType, ...]:
     """Whose kernels a layer may have besides this file's; dense layers, too."""
     small = (conv_small, dense4) if optimise == "size" else ()
     large = (winograd, conv_paired) if optimise == "speed" else ()
-    vectors = (conv_mve, conv_wide, conv_wide_floats)
+    vectors = (conv_mve, conv_wide, conv_wide_floats, conv_rvv)
     return (conv16, conv_dsp, *small, *vectors, conv_block, conv_float, *large)
 
 

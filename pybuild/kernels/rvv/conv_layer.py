@@ -1,0 +1,96 @@
+"""The layer that conv_code.py writes kernels for: a convolution, and how many of its
+pixels and channels are summed together. Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from pybuild.kernels.base.builder import told
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.mve.epilogue import Epilogue
+from pybuild.records import dataclass
+
+# pixels whose sums the registers hold beside a vector of weights and the numbers of
+# their end
+_PIXELS = {16: 5, 32: 2}
+_UNROLLED = 4  # taps, at most
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it."""
+
+    window: Window
+    epilogue: Epilogue
+    x_zero: int
+
+    @property
+    def lanes(self) -> int:
+        """Of a vector of 128-bit registers: a lone pixel has sums for all registers."""
+        w = self.window
+        return 32 if w.out_width == 1 and w.out_channels > 16 else 16
+
+    @property
+    def pixels(self) -> int:
+        """The number of pixels of a row that are computed together: chosen so that few
+        are computed twice."""
+        width = self.window.out_width
+        most = min(_PIXELS[self.lanes], width)
+        return min(range(most, most * 2 // 3, -1), key=lambda n: -(-width // n) * n)
+
+    @property
+    def pitch(self) -> int:
+        """Bytes between pixels; constants in the code are not registers."""
+        return self.window.stride_w * self.window.channels
+
+    @property
+    def unrolled(self) -> int:
+        """Taps of a turn of the innermost loop."""
+        few = range(min(_UNROLLED, self.window.run), 0, -1)
+        return next(n for n in few if self.window.run % n == 0)
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of a copy of a row."""
+        return self.window.columns * self.window.channels
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the copies of rows that windows leave."""
+        return self.window.kernel_h * self.row_bytes if self.window.padded else 0
+
+    @property
+    def instructions(self) -> int:
+        """Estimated, of a row: a tap has a vector of weights, and of each pixel a value
+        and a product."""
+        w, n = self.window, self.pixels
+        blocks = -(-w.out_width // n) * -(-w.out_channels // self.lanes)
+        return blocks * (w.taps * (4 + 2 * n) + 10 * n + 20)
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            "conv2d_rvv",
+            f"{self.pixels}by{self.lanes}",
+            f"every{self.pitch}" if self.pixels > 1 else "",
+            f"taps{self.unrolled}",
+            "rest" if w.out_width % self.pixels else "",
+            w.key,
+            "left" if w.left else "",
+            "right" if w.right else "",
+            "columns" if w.by_taps else "",
+            self.epilogue.key,
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """The comment in the kernel's C."""
+        w = self.window
+        copied = "copies of rows with their padding first; " * w.padded
+        return told(
+            f"convolution, int8: {w.words}",
+            f"{copied}{self.pixels} pixels and a vector of output channels at a time, "
+            "tap by tap",
+            self.epilogue.words,
+        )
