@@ -20,6 +20,7 @@ from pybuild.kernels.mve import depthwise as depthwise_mve
 from pybuild.kernels.mve import depthwise16 as depthwise16_mve
 from pybuild.kernels.mve import depthwise16_planes
 from pybuild.kernels.portable import depthwise
+from pybuild.kernels.rvv import depthwise as depthwise_rvv
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import depthwise as depthwise_block
 from pybuild.kernels.wide import float_depthwise
@@ -50,7 +51,7 @@ def depthwise_conv2d(
     plain = [] if found else [depthwise.offer(layer, by_rows(y), source, tables, y)]
     small = (depthwise_small,) if optimise == "size" else ()
     vectors = (depthwise_mve, depthwise16_mve, depthwise16_planes, float_depthwise)
-    for family in (depthwise_dsp, fours, *small, *vectors, depthwise_block):
+    for family in (depthwise_dsp, fours, *small, *vectors, depthwise_rvv, depthwise_block):
         found += family.candidates(node, graph, target, window, rows, calls)
     # each channel as a group: of int8 where they do not fill a word of a row
     grouped = replace(window, groups=window.channels)

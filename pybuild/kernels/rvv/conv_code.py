@@ -90,9 +90,7 @@ class _Writer:
         sums = [k.let(f"sum{p}", start) for p in range(self.layer.pixels)]
         w = k.let("w", offset(self.weights, at))
         self._sum(sums, first, w, n)
-        numbers = finish.numbers(k, ends, n)
-        for pixel, total in enumerate(sums):
-            value = finish.narrow(total, numbers, n)
+        for pixel, value in enumerate(finish.narrow(k, sums, ends, n)):
             k.store(to, self.out_channels * pixel, value, count=n)
 
     def _sum(self, sums: list[Var], first: Expr, w: Var, n: Expr) -> None:

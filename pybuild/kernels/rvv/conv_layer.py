@@ -7,12 +7,14 @@ from __future__ import annotations
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.mve.epilogue import Epilogue
+from pybuild.kernels.mve.exact import Exact
 from pybuild.records import dataclass
 
-# pixels whose sums the registers hold beside a vector of weights and the numbers of
-# their end
-_PIXELS = {16: 5, 32: 2}
-_UNROLLED = 4  # taps, at most
+# pixels whose sums the registers hold beside a vector of weights and a number of their
+# end, by lanes; of ends by a rule beside more
+_PIXELS = {16: 6, 32: 3}
+_PIXELS_BY_RULE = {16: 4, 32: 1}
+_UNROLLED = {16: 4, 32: 2}  # taps, at most: compilers load the weights of all first
 
 
 @dataclass(frozen=True)
@@ -25,16 +27,19 @@ class Layer:
 
     @property
     def lanes(self) -> int:
-        """Of a vector of 128-bit registers: a lone pixel has sums for all registers."""
-        w = self.window
-        return 32 if w.out_width == 1 and w.out_channels > 16 else 16
+        """Of a vector of 128-bit registers: few channels leave half of
+        the longer ones empty, short runs are better unrolled as a whole."""
+        w, by_rule = self.window, isinstance(self.epilogue, Exact)
+        many = w.out_channels > 16 and w.run > _UNROLLED[16]
+        return 32 if many and not (by_rule and w.out_width > 1) else 16
 
     @property
     def pixels(self) -> int:
         """The number of pixels of a row that are computed together: chosen so that few
         are computed twice."""
         width = self.window.out_width
-        most = min(_PIXELS[self.lanes], width)
+        by_rule = isinstance(self.epilogue, Exact)
+        most = min((_PIXELS_BY_RULE if by_rule else _PIXELS)[self.lanes], width)
         return min(range(most, most * 2 // 3, -1), key=lambda n: -(-width // n) * n)
 
     @property
@@ -45,7 +50,7 @@ class Layer:
     @property
     def unrolled(self) -> int:
         """Taps of a turn of the innermost loop."""
-        few = range(min(_UNROLLED, self.window.run), 0, -1)
+        few = range(min(_UNROLLED[self.lanes], self.window.run), 0, -1)
         return next(n for n in few if self.window.run % n == 0)
 
     @property

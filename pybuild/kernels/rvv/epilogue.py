@@ -4,7 +4,7 @@ written: the cheap form that is proven, or the rule itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -69,32 +69,48 @@ class Finish:
         """What the sums of some channels begin with; `ends`: their first column."""
         return self.v.WORDS(ends, n)
 
-    def numbers(self, k: Builder, ends: Expr, n: Expr) -> list[Var]:
-        """The numbers of these channels' end, for any number of pixels."""
-        epilogue = self.epilogue
-        count = 2 if isinstance(epilogue, Affine) else epilogue.given
-        places = (offset(ends, self.channels * (1 + i)) for i in range(count))
-        return [k.let("number", self.v.WORDS(at, n)) for at in places]
-
-    def narrow(self, sums: Expr, numbers: list[Var], n: Expr) -> Expr:
-        """The values of sums, as bytes."""
+    def narrow(
+        self, k: Builder, sums: Sequence[Var], ends: Expr, n: Expr
+    ) -> list[Expr]:
+        """The values of the sums of some pixels, as bytes. Each number of the table is
+        used for all of them before the next is loaded: registers hold one or two."""
         v, bound = self.v, self.values
-        value = self._ended(sums, numbers, n)
+        if isinstance(self.epilogue, Affine):
+            self._scale(k, sums, ends, n)
+            values = [v.SHIFTED(total, bound["shift"], n) for total in sums]
+        else:
+            self._by_rule(k, sums, ends, n)
+            values = [v.RAISED(total, bound["y_zero"], n) for total in sums]
         if "low" in bound:
-            value = v.HOLD(value, bound["low"], bound["high"], n)
-        return value
+            low, high = bound["low"], bound["high"]
+            values = [v.HOLD(value, low, high, n) for value in values]
+        return values
 
-    def _ended(self, sums: Expr, numbers: list[Var], n: Expr) -> Expr:
-        v, bound, epilogue = self.v, self.values, self.epilogue
-        if isinstance(epilogue, Affine):
-            value = v.HIGH(v.LINE(sums, _FACTOR, numbers[0], n), numbers[1], n)
-            if "base" in bound:
-                value = v.PLUS(value, bound["base"], n)
-            return v.SHIFTED(value, bound["shift"], n)
+    def _number(self, k: Builder, ends: Expr, row: int, n: Expr) -> Var:
+        """A row of the table."""
+        at = offset(ends, self.channels * row)
+        return k.let("number", self.v.WORDS(at, n))
+
+    def _scale(self, k: Builder, sums: Sequence[Var], ends: Expr, n: Expr) -> None:
+        v, offsets = self.v, self._number(k, ends, 1, n)
+        for total in sums:
+            k.assign(total, v.LINE(total, _FACTOR, offsets, n))
+        factors = self._number(k, ends, 2, n)
+        for total in sums:
+            k.assign(total, v.HIGH(total, factors, n))
+            if "base" in self.values:
+                k.assign(total, v.PLUS(total, self.values["base"], n))
+
+    def _by_rule(self, k: Builder, sums: Sequence[Var], ends: Expr, n: Expr) -> None:
+        v, epilogue = self.v, self.epilogue
+        assert not isinstance(epilogue, Affine)
         rules: Mapping[str, Intrin] = {
             "double": v.TWICE, "single": v.ONCE, "away": v.AWAY,
         }  # fmt: skip
         if epilogue.lifted:
-            sums = v.LIFT(sums, numbers[2], n)
-        value = rules[epilogue.rule](sums, *numbers[:2], n)
-        return v.RAISED(value, bound["y_zero"], n)
+            lift = self._number(k, ends, 3, n)
+            for total in sums:
+                k.assign(total, v.LIFT(total, lift, n))
+        factors, places = (self._number(k, ends, row, n) for row in (1, 2))
+        for total in sums:
+            k.assign(total, rules[epilogue.rule](total, factors, places, n))
