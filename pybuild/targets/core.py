@@ -80,7 +80,7 @@ _VECTORS = (("gcc", 14), ("clang", 17))
 def _riscv_vectors(isa: str, abi: str, zig: str, library: str) -> Core:
     """A core with vectors; isa: as in -march; library: what it has without them, of
     which GNU C before 14 has a run-time library, too."""
-    runs = ("rv32imc", *_RV32IMC) if abi == "ilp32" else ()
+    runs = ("rv32imc", *_RV32IMC, *(("rv32imc_zve32x",) if zig == "+v" else ()))
     flags = (f"-march={isa}", f"-mabi={abi}")
     known = ("-misa-spec=2.2", f"-march={library}", flags[1])
     machine = ("riscv32-freestanding-none", f"generic_rv32+m+c+zicsr{zig}")

@@ -267,7 +267,7 @@ def _compile(funcs: Sequence[Func], features: frozenset[str]) -> Any:
     printed: set[str] = set()
     code = (llvm_printer.function(f, "", features, printed) for f in funcs)
     text = "\n".join(code)
-    kinds, more = grown(features, funcs)
+    kinds, more = grown(features, funcs, text)
     text = "\n".join([*kinds, text, *more, *definitions(features, text)])
     head = f'target triple = "{machine.triple}"\n'
     head += f'target datalayout = "{machine.target_data}"\n'

@@ -4,15 +4,18 @@ and the functions that their operations are. Knows no operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 
 from pybuild.dtype import DType
-from pybuild.ir.loop import Func, Intrin, Let, Part, Store, Type, VectorType
-from pybuild.ir.loop_verify import intrins, statements
+from pybuild.ir.loop import Func, Type, VectorType
+from pybuild.ir.loop_verify import intrins
 
 SCALABLE = "rvv"  # the feature of targets where LLVM's vectors of unknown length are
 _QUANTUM = 64  # bits of a register for each unit of LLVM's vscale
 _BITS = 128  # of the registers by which lanes are counted
+_TYPED = re.compile(r"%crt\.(int\d+)v(\d+)\b")
+_STORED = re.compile(r"@crt_store_(int\d+)v(\d+)\b")
 
 
 def stores_some(kind: Type, elem: DType) -> str:
@@ -26,60 +29,45 @@ def stores_some(kind: Type, elem: DType) -> str:
 
 
 def grown(
-    features: frozenset[str], funcs: Iterable[Func]
+    features: frozenset[str], funcs: Iterable[Func], code: str
 ) -> tuple[list[str], list[str]]:
     """What a module with kernels needs for vectors that grow: types, which stand
-    before their use, and functions."""
-    funcs = tuple(funcs)
-    every = {i.name: i for func in funcs for i in intrins(func)}
-    defined = {i.llvm: i.define for i in every.values() if _is_defined(i, features)}
-    kinds = sorted(set(_kinds(funcs, every.values())), key=lambda k: (k[1], k[0]))
+    before their use, and functions.
+
+    code  the kernels as text
+    """
+    called = {i.llvm: i for func in funcs for i in intrins(func)}
+    defined = [i.define for i in called.values() if i.feature in features]
+    stores = [_store(features, *one) for one in _named(_STORED, code)]
+    texts = "\n".join(filter(None, [*defined, *stores]))
+    kinds = _named(_TYPED, f"{code}{texts}")
     types = [f"{_name(*kind)} = type {_spelt(features, *kind)}" for kind in kinds]
-    stores = [_store(features, *kind) for kind in kinds]
-    texts = "\n".join([*defined.values(), *stores])
     # one declaration each, however many functions ask for it
-    lines = dict.fromkeys(line for line in texts.split("\n") if line[:8] == "declare ")
-    bodies = [line for line in texts.split("\n") if line[:8] != "declare "]
-    return types, [*lines, *bodies] if kinds else []
+    lines = texts.split("\n")
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
+    return types, [*declared, *(line for line in lines if line not in declared)]
 
 
-def _is_defined(intrin: Intrin, features: frozenset[str]) -> bool:
-    return bool(intrin.define) and intrin.feature in features
+def _named(pattern: re.Pattern[str], code: str) -> list[tuple[str, int]]:
+    """The elements and lanes of the types that a text names."""
+    return sorted({(elem, int(lanes)) for elem, lanes in pattern.findall(code)})
 
 
-def _kinds(
-    funcs: Iterable[Func], called: Iterable[Intrin]
-) -> Iterator[tuple[str, int, int]]:
-    """The element, lanes and bits of an element of each type that grows."""
-    given = [var.type for i in called for var in (*i.params, *(v for v, _ in i.lets))]
-    given += [intrin.result.type for intrin in called]
-    for func in funcs:
-        for stmt in statements(func.body):
-            match stmt:
-                case Let(var):
-                    given.append(var.type)
-                case Store():
-                    given.append(stmt.value.type)
-                case Part(_, params):
-                    given += [param.type for param in params]
-    for kind in given:
-        if isinstance(kind, VectorType) and kind.grows:
-            yield kind.elem.value, kind.lanes, 8 * kind.elem.bytes
-
-
-def _name(elem: str, lanes: int, bits: int) -> str:
+def _name(elem: str, lanes: int) -> str:
     return f"%crt.{elem}v{lanes}"
 
 
-def _spelt(features: frozenset[str], elem: str, lanes: int, bits: int) -> str:
+def _spelt(features: frozenset[str], elem: str, lanes: int) -> str:
+    bits = DType(elem).bytes * 8
     if SCALABLE in features:
         return f"<vscale x {lanes * _QUANTUM // _BITS} x i{bits}>"
     return f"<{lanes} x i{bits}>"
 
 
-def _store(features: frozenset[str], elem: str, lanes: int, bits: int) -> str:
+def _store(features: frozenset[str], elem: str, lanes: int) -> str:
     """The function of `stores_some`."""
-    kind, align = _name(elem, lanes, bits), bits // 8
+    kind, align = _name(elem, lanes), DType(elem).bytes
+    bits = 8 * align
     name = f"crt_store_{elem}v{lanes}"
     head = f"define internal void @{name}(ptr %to, {kind} %v, i32 %n)"
     if SCALABLE in features:

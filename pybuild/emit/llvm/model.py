@@ -75,7 +75,7 @@ def modules(
     data = [_later(c) if c.symbol in later else _constant(c) for c in constants]
     lists = [line for m in models for line in (*_lists(m), *_model(m))]
     code += definitions(features, "\n".join(code))
-    kinds, more = grown(features, (func for func, _ in kernels))
+    kinds, more = grown(features, (func for func, _ in kernels), "\n".join(code))
     lines = [*head, *kinds, *data, *lists, *code, *more, declarations(features), ""]
     return "\n".join(lines)
 

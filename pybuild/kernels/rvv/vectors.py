@@ -15,6 +15,7 @@ from pybuild.ir.loop import (
     INT8,
     INT16,
     INT32,
+    INT64,
     Cast,
     Expr,
     Intrin,
@@ -32,7 +33,6 @@ from pybuild.ir.loop import (
     maximum,
     minimum,
 )
-from pybuild.kernels.base.intrin import MULHI
 from pybuild.kernels.base.vector_rounds import away, lift, once, twice
 from pybuild.kernels.rvv.llvm import defined
 
@@ -70,27 +70,26 @@ class Vectors:
         wide = self._first(_BYTES, INT16)
         self.WIDENED = made("widened", (_BYTES, _N), wide, takes=2)
         # x in each lane; of x its low byte
-        self.ALL = made("all", (_X, _N), Lanes((_X,) * lanes))
+        x = _grown(Lanes((_X,) * lanes))
+        self.ALL = made("all", (_X, _N), x)
         self.FILL = made("fill", (_X, _N), Lanes((cast(_X, INT8),) * lanes))
         # v + x * w, of one x, which has 16 bits, or of an x of each lane
-        one = each(lambda v, w: v + _X * i32(w), v, hw)
+        one = v + x * Cast(hw, words)
         self.MAC_ONE = made("mac_one", (v, _X, hw, _N), one)
-        several = each(lambda v, x, w: v + i32(x) * i32(w), v, hx, hw)
+        several = v + Cast(hx, words) * Cast(hw, words)
         self.MAC = made("mac", (v, hx, hw, _N), several)
         # x * w, and h + x * w: they fit int16
-        product = each(lambda x, w: i32(x) * i32(w), bx, bw, to=INT16)
+        product = Cast(bx, halves) * Cast(bw, halves)
         self.PRODUCT = made("product", (bx, bw, _N), product)
-        more = each(lambda h, x, w: i32(h) + i32(x) * i32(w), h, bx, bw, to=INT16)
-        self.MORE = made("more", (h, bx, bw, _N), more)
+        self.MORE = made("more", (h, bx, bw, _N), h + product)
         # v + h; v + u; v + x; v * x; v * x + u; the high half of v * u
-        self.ADD = made("add", (v, h, _N), each(lambda v, h: v + i32(h), v, h))
-        self.SUM = made("sum", (v, u, _N), each(lambda v, u: v + u, v, u))
-        self.PLUS = made("plus", (v, _X, _N), each(lambda v: v + _X, v))
-        self.TIMES = made("times", (v, _X, _N), each(lambda v: v * _X, v))
-        self.LINE = made("line", (v, _X, u, _N), each(lambda v, u: v * _X + u, v, u))
-        self.HIGH = made("high", (v, u, _N), each(lambda v, u: MULHI(v, u), v, u))
-        high_one = each(lambda v: MULHI(v, _X), v)
-        self.HIGH_ONE = made("high_one", (v, _X, _N), high_one)
+        self.ADD = made("add", (v, h, _N), v + Cast(h, words))
+        self.SUM = made("sum", (v, u, _N), v + u)
+        self.PLUS = made("plus", (v, _X, _N), v + x)
+        self.TIMES = made("times", (v, _X, _N), v * x)
+        self.LINE = made("line", (v, _X, u, _N), v * x + u)
+        self.HIGH = made("high", (v, u, _N), self._high(v, u))
+        self.HIGH_ONE = made("high_one", (v, _X, _N), self._high(v, x))
         # v >> x and v + x, held within int8
         right = each(lambda v: _between(v >> _X, *_INT8), v, to=INT8)
         self.SHIFTED = made("shifted", (v, _X, _N), right, takes=2)
@@ -120,6 +119,11 @@ class Vectors:
             llvm=whole, header=HEADER, define=defined(name, self.lanes), takes=takes,
         )  # fmt: skip
 
+    def _high(self, a: Expr, b: Expr) -> Expr:
+        wide = VectorType(INT64, self.lanes, grows=True)
+        half = _grown(Lanes((const(32, INT64),) * self.lanes))
+        return Cast((Cast(a, wide) * Cast(b, wide)) >> half, self.words)
+
     def _each(
         self, meaning: Callable[..., Expr], *given: Var, to: DType = INT32
     ) -> Expr:
@@ -142,6 +146,7 @@ class Vectors:
 
 
 def _grown(vector: Lanes) -> Expr:
+    """The same as a vector that grows."""
     kind = vector.type
     return Cast(vector, VectorType(kind.elem, kind.lanes, grows=True))
 
