@@ -78,12 +78,12 @@ _VECTORS = (("gcc", 14), ("clang", 17))
 
 
 def _riscv_vectors(isa: str, abi: str, zig: str, library: str) -> Core:
-    """A core with vectors; isa: as in -march; library: what it has without them, of
-    which GNU C before 14 has a run-time library, too."""
+    """A core with vectors, of 128 bits at least, as V has; isa: as in -march; library:
+    what it has without them, of which GNU C before 14 has a run-time library, too."""
     runs = ("rv32imc", *_RV32IMC, *(("rv32imc_zve32x",) if zig == "+v" else ()))
-    flags = (f"-march={isa}", f"-mabi={abi}")
+    flags = (f"-march={isa}_zvl128b", f"-mabi={abi}")
     known = ("-misa-spec=2.2", f"-march={library}", flags[1])
-    machine = ("riscv32-freestanding-none", f"generic_rv32+m+c+zicsr{zig}")
+    machine = ("riscv32-freestanding-none", f"generic_rv32+m+c+zicsr{zig}+zvl128b")
     return Core(isa, "riscv", isa, runs, flags, "riscv32-unknown-elf", machine,
                 library=known, least=_VECTORS)  # fmt: skip
 
