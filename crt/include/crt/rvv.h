@@ -48,6 +48,10 @@ CRT_C_BODIES
     {                                                                          \
         return __riscv_vsext_vf2_i16##M2(crt_bytes_v##L(from, n), (size_t)n);  \
     }                                                                          \
+    CRT_RVV(W, long, L)(const int8_t *from, int32_t n)                         \
+    {                                                                          \
+        return __riscv_vsext_vf4_i32##M4(crt_bytes_v##L(from, n), (size_t)n);  \
+    }                                                                          \
     CRT_RVV(W, all, L)(int32_t x, int32_t n)                                   \
     {                                                                          \
         return __riscv_vmv_v_x_i32##M4(x, (size_t)n);                          \
@@ -97,6 +101,21 @@ CRT_C_BODIES
     CRT_RVV(W, times, L)(W v, int32_t x, int32_t n)                            \
     {                                                                          \
         return __riscv_vmul_vx_i32##M4(v, x, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, products, L)(W v, W u, int32_t n)                               \
+    {                                                                          \
+        return __riscv_vmul_vv_i32##M4(v, u, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, correct, L)(W v, int32_t x, int32_t low, int32_t n)             \
+    {                                                                          \
+        W sign = __riscv_vsra_vx_i32##M4(v, 31u, (size_t)n);                   \
+        sign = __riscv_vand_vx_i32##M4(sign, low, (size_t)n);                  \
+        v = __riscv_vadd_vv_i32##M4(v, sign, (size_t)n);                       \
+        return __riscv_vadd_vx_i32##M4(v, x, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, even, L)(W v, int32_t x, int32_t n)                             \
+    {                                                                          \
+        return __riscv_vssra_vx_i32##M4(v, (size_t)x, 1u, (size_t)n);          \
     }                                                                          \
     CRT_RVV(W, line, L)(W v, int32_t x, W u, int32_t n)                        \
     {                                                                          \

@@ -55,6 +55,12 @@ CRT_INLINE int32_t crt_rvv_twice(int32_t v, int32_t m, int32_t u)
     return (int32_t)((high + half) >> -u);
 }
 
+CRT_INLINE int32_t crt_rvv_even(int32_t v, int32_t x)
+{
+    int64_t half = ((int64_t)1 << x) >> 1;
+    return (int32_t)((v + half - 1 + (v >> x & 1)) >> x);
+}
+
 CRT_INLINE int32_t crt_rvv_once(int32_t v, int32_t m, int32_t u)
 {
     int64_t high = (v * (int64_t)m) >> 32;
@@ -84,6 +90,7 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     CRT_RVV_EACH16(L, halves, (const int16_t *from, int32_t n), from[i])            \
     CRT_RVV_EACH32(L, words, (const int32_t *from, int32_t n), from[i])             \
     CRT_RVV_EACH16(L, widened, (const int8_t *from, int32_t n), from[i])            \
+    CRT_RVV_EACH32(L, long, (const int8_t *from, int32_t n), from[i])          \
     CRT_RVV_EACH32(L, all, (int32_t x, int32_t n), x)                          \
     CRT_RVV_EACH8(L, fill, (int32_t x, int32_t n), x)
 
@@ -101,6 +108,11 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     CRT_RVV_EACH32(L, sum, (W v, W u, int32_t n), v.lane[i] + u.lane[i])            \
     CRT_RVV_EACH32(L, plus, (W v, int32_t x, int32_t n), v.lane[i] + x)             \
     CRT_RVV_EACH32(L, times, (W v, int32_t x, int32_t n), v.lane[i] * x)            \
+    CRT_RVV_EACH32(L, products, (W v, W u, int32_t n), v.lane[i] * u.lane[i])  \
+    CRT_RVV_EACH32(L, correct, (W v, int32_t x, int32_t low, int32_t n),       \
+                   v.lane[i] + x + (v.lane[i] < 0 ? low : 0))                  \
+    CRT_RVV_EACH32(L, even, (W v, int32_t x, int32_t n),                       \
+                   crt_rvv_even(v.lane[i], x))                                 \
     CRT_RVV_EACH32(L, line, (W v, int32_t x, W u, int32_t n),                       \
               v.lane[i] * x + u.lane[i])                                       \
     CRT_RVV_EACH32(L, high, (W v, W u, int32_t n), crt_mulhi(v.lane[i], u.lane[i])) \

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _XLEN = "i32"
-_UP, _DOWN = 0, 2  # vxrm: ties up, and downwards
+_UP, _TO_EVEN, _DOWN = 0, 1, 2  # vxrm: ties up, ties to even, downwards
 _KEEP = 3  # policy: what lanes behind the last hold does not matter
 
 
@@ -76,6 +76,26 @@ def _widened(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     args = ((t.halves, "poison"), (t.bytes, value), _vl())
     wide = f.call(t.halves, f"vsext.{t.h}.{t.b}.{_XLEN}", *args)
     return t.halves, given, wide
+
+
+def _long(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    _, given, value = _load(t, f, "b")
+    args = ((t.words, "poison"), (t.bytes, value), _vl())
+    return t.words, given, f.call(t.words, f"vsext.{t.w}.{t.b}.{_XLEN}", *args)
+
+
+def _correct(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    sign = _one(t, f, "vsra", "%v", "31", _XLEN)
+    total = _both(t, f, "vadd", "%v", _one(t, f, "vand", sign, "%low"))
+    value = _one(t, f, "vadd", total, "%x")
+    return t.words, f"{t.words} %v, i32 %x, i32 %low, i32 %n", value
+
+
+def _even(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    even = (_XLEN, str(_TO_EVEN))
+    args = ((t.words, "poison"), (t.words, "%v"), (_XLEN, "%x"), even, _vl())
+    value = f.call(t.words, f"vssra.{t.w}.{_XLEN}.{_XLEN}", *args)
+    return t.words, f"{t.words} %v, i32 %x, i32 %n", value
 
 
 def _all(t: _Kinds, f: _Body) -> tuple[str, str, str]:
@@ -236,6 +256,10 @@ _OPERATIONS = {
     "words": lambda t, f: _load(t, f, "w"),
     "halves": lambda t, f: _load(t, f, "h"),
     "widened": _widened,
+    "long": _long,
+    "correct": _correct,
+    "even": _even,
+    "products": lambda t, f: _words(t, f, "vmul"),
     "all": _all,
     "fill": _fill,
     "mac_one": _mac_one,

@@ -69,6 +69,8 @@ class Vectors:
         self.HALVES = made("halves", (_HALVES, _N), self._first(_HALVES, INT16))
         wide = self._first(_BYTES, INT16)
         self.WIDENED = made("widened", (_BYTES, _N), wide, takes=2)
+        longer = self._first(_BYTES, INT32)
+        self.LONG = made("long", (_BYTES, _N), longer, takes=2)
         # x in each lane; of x its low byte
         x = _grown(Lanes((_X,) * lanes))
         self.ALL = made("all", (_X, _N), x)
@@ -87,9 +89,17 @@ class Vectors:
         self.SUM = made("sum", (v, u, _N), v + u)
         self.PLUS = made("plus", (v, _X, _N), v + x)
         self.TIMES = made("times", (v, _X, _N), v * x)
+        self.PRODUCTS = made("products", (v, u, _N), v * u)
         self.LINE = made("line", (v, _X, u, _N), v * x + u)
         self.HIGH = made("high", (v, u, _N), self._high(v, u))
         self.HIGH_ONE = made("high_one", (v, _X, _N), self._high(v, x))
+        # v + x, and where it is negative + low
+        low = _grown(Lanes((_LOW,) * lanes))
+        sign = v >> _grown(Lanes((const(31),) * lanes))
+        correct = v + x + (sign & low)
+        self.CORRECT = made("correct", (v, _X, _LOW, _N), correct, takes=4)
+        # v / 2^x, ties to even
+        self.EVEN = made("even", (v, _X, _N), each(_even, v))
         # v >> x and v + x, held within int8
         right = each(lambda v: _between(v >> _X, *_INT8), v, to=INT8)
         self.SHIFTED = made("shifted", (v, _X, _N), right, takes=2)
@@ -153,6 +163,12 @@ def _grown(vector: Lanes) -> Expr:
 
 def _between(value: Expr, low: Operand, high: Operand) -> Expr:
     return minimum(maximum(value, low), high)
+
+
+def _even(v: Expr) -> Expr:
+    half = (const(1, INT64) << i64(_X)) >> const(1, INT64)
+    odd = i64((v >> _X) & 1)
+    return i32((i64(v) + half - 1 + odd) >> i64(_X))
 
 
 def _most(a: Expr, b: Expr) -> Expr:
