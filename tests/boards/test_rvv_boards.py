@@ -15,7 +15,7 @@ from tests.boards.devices import device
 from tests.boards.side_by_side import built, must_equal_numpy
 from tests.kernels.kernel_cases import Case
 from tests.kernels.rvv.rvv_jobs import wide_layer
-from tests.kernels.vector_layers import layer
+from tests.kernels.vector_layers import PLAIN, layer
 
 BITS = (128, 256, 512)
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
@@ -24,6 +24,7 @@ OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
 @functools.cache
 def _cases(seeds: range) -> dict[str, Case]:
     found = {f"{op}{n}_": layer(op, n) for op in OPERATORS for n in seeds}
+    found |= {f"{op}{n}_": layer(op, n) for op in PLAIN for n in seeds[::2]}
     return found | {f"wide{n}_": wide_layer(n) for n in seeds}
 
 

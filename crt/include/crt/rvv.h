@@ -63,6 +63,10 @@ CRT_C_BODIES
     CRT_INLINE void crt_store_int8v##L(int8_t *to, B v, int32_t n)             \
     {                                                                          \
         __riscv_vse8_v_i8##M1(to, v, (size_t)n);                               \
+    }                                                                          \
+    CRT_INLINE void crt_store_int32v##L(int32_t *to, W v, int32_t n)           \
+    {                                                                          \
+        __riscv_vse32_v_i32##M4(to, v, (size_t)n);                             \
     }
 
 /* Products, and sums of them. */
@@ -153,6 +157,15 @@ CRT_C_BODIES
         return __riscv_vmax_vv_i8##M1(x, w, (size_t)n);                        \
     }
 
+/* Entries of a table of 256 bytes, that of -128 first. */
+#define CRT_RVV_TABLES(L, M1, B)                                               \
+    CRT_RVV(B, table, L)(const int8_t *table, B b, int32_t n)                  \
+    {                                                                          \
+        b = __riscv_vxor_vx_i8##M1(b, INT8_MIN, (size_t)n);                    \
+        return __riscv_vluxei8_v_i8##M1(                                       \
+            table, __riscv_vreinterpret_v_i8##M1##_u8##M1(b), (size_t)n);      \
+    }
+
 /* Rules of rounding: u is minus the shift to the right. */
 #define CRT_RVV_RULES(L, M4, W, BITS)                                          \
     CRT_INLINE W crt_rounded_v##L(W v, W u, size_t k)                          \
@@ -168,8 +181,8 @@ CRT_C_BODIES
             v, __riscv_vreinterpret_v_i32##M4##_u32##M4(m), k);                \
         W back = __riscv_vsra_vv_i32##M4(                                      \
             moved, __riscv_vreinterpret_v_i32##M4##_u32##M4(m), k);            \
-        W end = __riscv_vxor_vx_i32##M4(                                       \
-            __riscv_vsra_vx_i32##M4(v, 31u, k), INT32_MAX, k);                 \
+        W end = __riscv_vxor_vx_i32##M4(__riscv_vsra_vx_i32##M4(v, 31u, k),    \
+                                        INT32_MAX, k);                         \
         return __riscv_vmerge_vvm_i32##M4(                                     \
             moved, end, __riscv_vmsne_vv_i32##M4##_b##BITS(back, v, k), k);    \
     }                                                                          \
@@ -193,8 +206,8 @@ CRT_C_BODIES
         W low = __riscv_vmul_vv_i32##M4(v, m, k);                              \
         W some = __riscv_vor_vv_i32##M4(                                       \
             low, __riscv_vrsub_vx_i32##M4(low, 0, k), k);                      \
-        some = __riscv_vnot_v_i32##M4(                                         \
-            __riscv_vsra_vx_i32##M4(some, 31u, k), k);                         \
+        some =                                                                 \
+            __riscv_vnot_v_i32##M4(__riscv_vsra_vx_i32##M4(some, 31u, k), k);  \
         W less = __riscv_vand_vv_i32##M4(                                      \
             __riscv_vsra_vx_i32##M4(high, 31u, k), some, k);                   \
         return crt_rounded_v##L(__riscv_vadd_vv_i32##M4(high, less, k), u, k); \
@@ -206,6 +219,7 @@ CRT_C_BODIES
     CRT_RVV_SUMS(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)    \
     CRT_RVV_WORDS(L, M4, crt_int32v##L)                                        \
     CRT_RVV_BYTES(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)   \
+    CRT_RVV_TABLES(L, M1, crt_int8v##L)                                        \
     CRT_RVV_RULES(L, M4, crt_int32v##L, BITS)
 
 CRT_RVV_ALL(16, m1, m2, m4, 8)

@@ -27,11 +27,11 @@
         }                                                                      \
         return made;                                                           \
     }
-#define CRT_RVV_EACH8(L, name, given, value)                                       \
+#define CRT_RVV_EACH8(L, name, given, value)                                   \
     CRT_RVV_EACH(L, crt_int8v##L, int8_t, name, given, value)
-#define CRT_RVV_EACH16(L, name, given, value)                                       \
+#define CRT_RVV_EACH16(L, name, given, value)                                  \
     CRT_RVV_EACH(L, crt_int16v##L, int16_t, name, given, value)
-#define CRT_RVV_EACH32(L, name, given, value)                                       \
+#define CRT_RVV_EACH32(L, name, given, value)                                  \
     CRT_RVV_EACH(L, crt_int32v##L, int32_t, name, given, value)
 
 /* The rules of rounding, of one lane: crt/rvv.h. */
@@ -86,58 +86,69 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
             to[i] = v.lane[i];                                                 \
         }                                                                      \
     }                                                                          \
-    CRT_RVV_EACH8(L, bytes, (const int8_t *from, int32_t n), from[i])              \
-    CRT_RVV_EACH16(L, halves, (const int16_t *from, int32_t n), from[i])            \
-    CRT_RVV_EACH32(L, words, (const int32_t *from, int32_t n), from[i])             \
-    CRT_RVV_EACH16(L, widened, (const int8_t *from, int32_t n), from[i])            \
+    CRT_INLINE void crt_store_int32v##L(int32_t *to, W v, int32_t n)           \
+    {                                                                          \
+        for (int i = 0; i < n; i++) {                                          \
+            to[i] = v.lane[i];                                                 \
+        }                                                                      \
+    }                                                                          \
+    CRT_RVV_EACH8(L, bytes, (const int8_t *from, int32_t n), from[i])          \
+    CRT_RVV_EACH16(L, halves, (const int16_t *from, int32_t n), from[i])       \
+    CRT_RVV_EACH32(L, words, (const int32_t *from, int32_t n), from[i])        \
+    CRT_RVV_EACH16(L, widened, (const int8_t *from, int32_t n), from[i])       \
     CRT_RVV_EACH32(L, long, (const int8_t *from, int32_t n), from[i])          \
     CRT_RVV_EACH32(L, all, (int32_t x, int32_t n), x)                          \
     CRT_RVV_EACH8(L, fill, (int32_t x, int32_t n), x)
 
 #define CRT_RVV_SUMS(L, B, H, W)                                               \
-    CRT_RVV_EACH32(L, mac_one, (W v, int32_t x, H w, int32_t n),                    \
-              v.lane[i] + x * w.lane[i])                                       \
-    CRT_RVV_EACH32(L, mac, (W v, H x, H w, int32_t n),                              \
-              v.lane[i] + x.lane[i] * w.lane[i])                               \
-    CRT_RVV_EACH16(L, product, (B x, B w, int32_t n), x.lane[i] * w.lane[i])        \
-    CRT_RVV_EACH16(L, more, (H h, B x, B w, int32_t n),                             \
-              h.lane[i] + x.lane[i] * w.lane[i])                               \
+    CRT_RVV_EACH32(L, mac_one, (W v, int32_t x, H w, int32_t n),               \
+                   v.lane[i] + x * w.lane[i])                                  \
+    CRT_RVV_EACH32(L, mac, (W v, H x, H w, int32_t n),                         \
+                   v.lane[i] + x.lane[i] * w.lane[i])                          \
+    CRT_RVV_EACH16(L, product, (B x, B w, int32_t n), x.lane[i] * w.lane[i])   \
+    CRT_RVV_EACH16(L, more, (H h, B x, B w, int32_t n),                        \
+                   h.lane[i] + x.lane[i] * w.lane[i])                          \
     CRT_RVV_EACH32(L, add, (W v, H h, int32_t n), v.lane[i] + h.lane[i])
 
 #define CRT_RVV_WORDS(L, W)                                                    \
-    CRT_RVV_EACH32(L, sum, (W v, W u, int32_t n), v.lane[i] + u.lane[i])            \
-    CRT_RVV_EACH32(L, plus, (W v, int32_t x, int32_t n), v.lane[i] + x)             \
-    CRT_RVV_EACH32(L, times, (W v, int32_t x, int32_t n), v.lane[i] * x)            \
+    CRT_RVV_EACH32(L, sum, (W v, W u, int32_t n), v.lane[i] + u.lane[i])       \
+    CRT_RVV_EACH32(L, plus, (W v, int32_t x, int32_t n), v.lane[i] + x)        \
+    CRT_RVV_EACH32(L, times, (W v, int32_t x, int32_t n), v.lane[i] * x)       \
     CRT_RVV_EACH32(L, products, (W v, W u, int32_t n), v.lane[i] * u.lane[i])  \
     CRT_RVV_EACH32(L, correct, (W v, int32_t x, int32_t low, int32_t n),       \
                    v.lane[i] + x + (v.lane[i] < 0 ? low : 0))                  \
     CRT_RVV_EACH32(L, even, (W v, int32_t x, int32_t n),                       \
                    crt_rvv_even(v.lane[i], x))                                 \
-    CRT_RVV_EACH32(L, line, (W v, int32_t x, W u, int32_t n),                       \
-              v.lane[i] * x + u.lane[i])                                       \
-    CRT_RVV_EACH32(L, high, (W v, W u, int32_t n), crt_mulhi(v.lane[i], u.lane[i])) \
-    CRT_RVV_EACH32(L, high_one, (W v, int32_t x, int32_t n),                        \
-              crt_mulhi(v.lane[i], x))
+    CRT_RVV_EACH32(L, line, (W v, int32_t x, W u, int32_t n),                  \
+                   v.lane[i] * x + u.lane[i])                                  \
+    CRT_RVV_EACH32(L, high, (W v, W u, int32_t n),                             \
+                   crt_mulhi(v.lane[i], u.lane[i]))                            \
+    CRT_RVV_EACH32(L, high_one, (W v, int32_t x, int32_t n),                   \
+                   crt_mulhi(v.lane[i], x))
 
 #define CRT_RVV_BYTES(L, B, W)                                                 \
-    CRT_RVV_EACH8(L, shifted, (W v, int32_t x, int32_t n),                         \
-              crt_rvv_between(v.lane[i] >> x, INT8_MIN, INT8_MAX))             \
-    CRT_RVV_EACH8(L, raised, (W v, int32_t x, int32_t n),                          \
-              crt_rvv_between((int64_t)v.lane[i] + x, INT8_MIN, INT8_MAX))     \
-    CRT_RVV_EACH8(L, hold, (B b, int32_t low, int32_t high, int32_t n),            \
-              crt_rvv_between(b.lane[i], low, high))                           \
-    CRT_RVV_EACH8(L, most, (B x, B w, int32_t n),                                  \
-              x.lane[i] > w.lane[i] ? x.lane[i] : w.lane[i])
+    CRT_RVV_EACH8(L, shifted, (W v, int32_t x, int32_t n),                     \
+                  crt_rvv_between(v.lane[i] >> x, INT8_MIN, INT8_MAX))         \
+    CRT_RVV_EACH8(L, raised, (W v, int32_t x, int32_t n),                      \
+                  crt_rvv_between((int64_t)v.lane[i] + x, INT8_MIN, INT8_MAX)) \
+    CRT_RVV_EACH8(L, hold, (B b, int32_t low, int32_t high, int32_t n),        \
+                  crt_rvv_between(b.lane[i], low, high))                       \
+    CRT_RVV_EACH8(L, most, (B x, B w, int32_t n),                              \
+                  x.lane[i] > w.lane[i] ? x.lane[i] : w.lane[i])
+
+#define CRT_RVV_TABLES(L, B)                                                   \
+    CRT_RVV_EACH8(L, table, (const int8_t *table, B b, int32_t n),             \
+                  table[b.lane[i] + 128])
 
 #define CRT_RVV_RULES(L, W)                                                    \
-    CRT_RVV_EACH32(L, lift, (W v, W m, int32_t n),                                  \
-              crt_rvv_lift(v.lane[i], m.lane[i]))                              \
-    CRT_RVV_EACH32(L, twice, (W v, W m, W u, int32_t n),                            \
-              crt_rvv_twice(v.lane[i], m.lane[i], u.lane[i]))                  \
-    CRT_RVV_EACH32(L, once, (W v, W m, W u, int32_t n),                             \
-              crt_rvv_once(v.lane[i], m.lane[i], u.lane[i]))                   \
-    CRT_RVV_EACH32(L, away, (W v, W m, W u, int32_t n),                             \
-              crt_rvv_away(v.lane[i], m.lane[i], u.lane[i]))
+    CRT_RVV_EACH32(L, lift, (W v, W m, int32_t n),                             \
+                   crt_rvv_lift(v.lane[i], m.lane[i]))                         \
+    CRT_RVV_EACH32(L, twice, (W v, W m, W u, int32_t n),                       \
+                   crt_rvv_twice(v.lane[i], m.lane[i], u.lane[i]))             \
+    CRT_RVV_EACH32(L, once, (W v, W m, W u, int32_t n),                        \
+                   crt_rvv_once(v.lane[i], m.lane[i], u.lane[i]))              \
+    CRT_RVV_EACH32(L, away, (W v, W m, W u, int32_t n),                        \
+                   crt_rvv_away(v.lane[i], m.lane[i], u.lane[i]))
 
 #define CRT_RVV_ALL(L)                                                         \
     CRT_RVV_TYPES(L)                                                           \
@@ -145,6 +156,7 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     CRT_RVV_SUMS(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)                \
     CRT_RVV_WORDS(L, crt_int32v##L)                                            \
     CRT_RVV_BYTES(L, crt_int8v##L, crt_int32v##L)                              \
+    CRT_RVV_TABLES(L, crt_int8v##L)                                            \
     CRT_RVV_RULES(L, crt_int32v##L)
 
 CRT_RVV_ALL(16)

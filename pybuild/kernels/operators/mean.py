@@ -29,6 +29,7 @@ from pybuild.kernels.layers.pool import Layer, Reduction
 from pybuild.kernels.mve import pool as pool_mve
 from pybuild.kernels.portable.row_sums import accumulated, takes_rows
 from pybuild.kernels.rvv import pool as pool_rvv
+from pybuild.kernels.rvv import row_sums
 from pybuild.ops.reduce import mean_parameters
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
@@ -183,7 +184,9 @@ def _by_rows(
     def add(total: Expr, value: Expr) -> Expr:
         return total + value
 
-    return accumulated(name, (x, y), epilogue.start, add, finish, (), cost, target)
+    start = epilogue.start
+    made = accumulated(name, (x, y), start, add, finish, (), cost, target)
+    return row_sums.on_vectors(made, x, target)
 
 
 class _Writer:

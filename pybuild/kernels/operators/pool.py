@@ -49,6 +49,7 @@ from pybuild.kernels.mve import pool as pool_mve
 from pybuild.kernels.operators.pool_cells import Fours, Large
 from pybuild.kernels.portable.row_sums import accumulated, takes_rows
 from pybuild.kernels.rvv import pool as pool_rvv
+from pybuild.kernels.rvv import row_sums
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.pool import PoolParameters, pool_parameters
 from pybuild.targets.target import Target
@@ -126,7 +127,8 @@ def _by_rows(
 
     add = _sum if layer.average else _greater(layer)
     tables = _finish_tables(layer)
-    return accumulated(layer.name, (x, y), start, add, finish, tables, cost, target)
+    made = accumulated(layer.name, (x, y), start, add, finish, tables, cost, target)
+    return row_sums.on_vectors(made, x, target)
 
 
 def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer:

@@ -4,12 +4,14 @@ each output channel, a value of the input at a time (vwmacc.vx).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.base.window import Window
+from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.layers.weights import kernels_of, known_int8
 from pybuild.kernels.mve.epilogue import ended_sums
 from pybuild.kernels.rvv.conv_code import kernel
@@ -27,7 +29,8 @@ def candidates(
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernels of this file that suit a layer: none, or one."""
+    """The kernels of this file that suit a layer: none, or one, and one that may write
+    over what it reads."""
     if FEATURE not in target.features or not known_int8(node, graph):
         return []
     if window.groups > 1:
@@ -36,21 +39,33 @@ def candidates(
     sums, epilogue = ended_sums(node, graph, kernels)
     if not is_served(epilogue):
         return []
-    layer = Layer(window, epilogue, sums.made.x_zero)
+    tables = (_packed(kernels), table(epilogue, sums.bias))
+    layers = [Layer(window, epilogue, sums.made.x_zero)]
+    if is_row_by_row(window, rows, calls):
+        layers.append(replace(layers[0], row=True))
+    return [_offer(layer, tables, rows, calls) for layer in layers]
+
+
+def _offer(
+    layer: Layer,
+    tables: tuple[Packed, ...],
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
     k, (images, bands) = kernel(layer), calls
-    return [
-        Candidate(
-            func=k.finish(),
-            args=tuple(k.values),
-            outputs=rows[:1],
-            inputs=rows[1:],
-            constants=(_packed(kernels), table(epilogue, sums.bias)),
-            images=images,
-            bands=bands,
-            scratch=layer.scratch,
-            cost=images * bands * layer.instructions,
-        )
-    ]
+    return Candidate(
+        func=k.finish(in_place=layer.row),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        in_place=(0,) if layer.row else (),
+        cost=images * bands * layer.instructions,
+    )
 
 
 def _packed(kernels: Array) -> Packed:

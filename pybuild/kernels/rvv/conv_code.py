@@ -37,7 +37,7 @@ class _Writer:
         self.weights = k.row("weights", g.rows + 1, INT8)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.copies: Var | None = None
-        if w.padded:
+        if layer.copied:
             self.copies = k.row("copies", g.rows + 3, INT8, writable=True)
             self.row_bytes = k.arg("row_bytes", layer.row_bytes)
         self.out_channels = k.arg("out_channels", w.out_channels)
@@ -64,8 +64,9 @@ class _Writer:
         """The rows under the windows, and what is beside them."""
         k, g, w = self.k, self.g, self.layer.window
         size = min(w.width, w.columns - w.left) * w.channels
-        zero, copied = k.arg("x_zero", self.layer.x_zero), k.arg("copied", size)
+        copied = k.arg("copied", size)
         middle = Steps(k, self.v, copied)
+        zero = k.arg("x_zero", self.layer.x_zero) if w.padded else const(0)
         ends = [(w.left, const(0)), (w.right, g.left * g.channels + copied)]
         beside = [
             (Steps(k, self.v, k.arg("beside", columns * w.channels)), begin)

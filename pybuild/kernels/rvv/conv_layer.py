@@ -19,11 +19,20 @@ _UNROLLED = {16: 4, 32: 2}  # taps, at most: compilers load the weights of all f
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution as its kernel sees it."""
+    """A convolution as its kernel sees it.
+
+    row  a call makes a row from a row, over which it may write it: that is copied first
+    """
 
     window: Window
     epilogue: Epilogue
     x_zero: int
+    row: bool = False
+
+    @property
+    def copied(self) -> bool:
+        """True if it reads copies of rows."""
+        return self.window.padded or self.row
 
     @property
     def lanes(self) -> int:
@@ -61,7 +70,7 @@ class Layer:
     @property
     def scratch(self) -> int:
         """Bytes of the copies of rows that windows leave."""
-        return self.window.kernel_h * self.row_bytes if self.window.padded else 0
+        return self.window.kernel_h * self.row_bytes if self.copied else 0
 
     @property
     def instructions(self) -> int:
@@ -69,7 +78,8 @@ class Layer:
         and a product."""
         w, n = self.window, self.pixels
         blocks = -(-w.out_width // n) * -(-w.out_channels // self.lanes)
-        return blocks * (w.taps * (4 + 2 * n) + 10 * n + 20)
+        copied = self.scratch // 4 if self.copied else 0
+        return blocks * (w.taps * (4 + 2 * n) + 10 * n + 20) + copied
 
     @property
     def name(self) -> str:
@@ -81,6 +91,7 @@ class Layer:
             f"taps{self.unrolled}",
             "rest" if w.out_width % self.pixels else "",
             w.key,
+            "over" if self.row else "",
             "left" if w.left else "",
             "right" if w.right else "",
             "columns" if w.by_taps else "",
@@ -92,7 +103,8 @@ class Layer:
     def doc(self) -> str:
         """The comment in the kernel's C."""
         w = self.window
-        copied = "copies of rows with their padding first; " * w.padded
+        what = "rows with their padding" if w.padded else "the row"
+        copied = f"copies of {what} first; " * self.copied
         return told(
             f"convolution, int8: {w.words}",
             f"{copied}{self.pixels} pixels and a vector of output channels at a time, "

@@ -202,6 +202,14 @@ def _most(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     return t.bytes, f"{t.bytes} %x, {t.bytes} %w, i32 %n", value
 
 
+def _table(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    args = ((t.bytes, "poison"), (t.bytes, "%b"), ("i8", "-128"), _vl())
+    index = f.call(t.bytes, f"vxor.{t.b}.i8.{_XLEN}", *args)
+    args = ((t.bytes, "poison"), ("ptr", "%table"), (t.bytes, index), _vl())
+    value = f.call(t.bytes, f"vluxei.{t.b}.p0.{t.b}.{_XLEN}", *args)
+    return t.bytes, f"ptr %table, {t.bytes} %b, i32 %n", value
+
+
 def _rounded(t: _Kinds, f: _Body, value: str, right: str) -> str:
     """A vector shifted to the right by minus the numbers of another, ties up."""
     places = _one(t, f, "vrsub", right, "0")
@@ -277,6 +285,7 @@ _OPERATIONS = {
     "raised": _raised,
     "hold": _hold,
     "most": _most,
+    "table": _table,
     "lift": _lift,
     "twice": _twice,
     "once": _once,

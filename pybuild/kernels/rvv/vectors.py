@@ -42,6 +42,7 @@ HEADER = "crt/rvv.h"
 _N, _X, _LOW, _HIGH = (Var(name, INT32) for name in ("n", "x", "low", "high"))
 _BYTES, _WORDS = Var("from", PointerType(INT8)), Var("from", PointerType(INT32))
 _HALVES = Var("from", PointerType(INT16))
+_TABLE = Var("table", PointerType(INT8))
 _INT8 = (-128, 127)
 
 
@@ -110,6 +111,9 @@ class Vectors:
         self.HOLD = made("hold", (b, _LOW, _HIGH, _N), hold, takes=2)
         # the greater, the less
         self.MOST = made("most", (bx, bw, _N), each(_most, bx, bw, to=INT8))
+        # each byte's entry in a table of 256, which begins with that of -128
+        entry = each(lambda b: load(_TABLE, i32(b) + 128), b, to=INT8)
+        self.TABLE = made("table", (_TABLE, b, _N), entry, takes=2)
         # rules of rounding: vector_rounds.py
         self.LIFT = made("lift", (v, m, _N), each(lift, v, m), takes=6)
         self.TWICE = made("twice", (v, m, u, _N), each(twice, v, m, u), takes=6)

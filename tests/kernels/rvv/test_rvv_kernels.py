@@ -15,18 +15,19 @@ from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, INT32, Case, case, tensor
 from tests.kernels.rvv.rvv_jobs import CORE, check, jobs_of, wide_layer
-from tests.kernels.vector_layers import layer
+from tests.kernels.vector_layers import PLAIN, layer
 
 WEIGHTED = ("conv2d", "depthwise_conv2d", "dense")
 
 
 def _layers(seeds: range) -> list[Case]:
-    return [layer(op, seed) for op in WEIGHTED for seed in seeds]
+    plain = [layer(op, seed) for op in PLAIN for seed in seeds[::2]]
+    return [*(layer(op, seed) for op in WEIGHTED for seed in seeds), *plain]
 
 
 def test_llvm_equals_numpy() -> None:
     jobs = jobs_of([*_layers(range(7)), *map(wide_layer, range(5))])
-    assert len(jobs) >= 24
+    assert len(jobs) >= 40
     check(jobs, run_llvm(jobs))
 
 
@@ -34,6 +35,28 @@ def test_llvm_equals_numpy() -> None:
 def test_c_equals_numpy(some: Some, tmp_path: Path) -> None:
     jobs = some(jobs_of([*_layers(range(20, 29)), *map(wide_layer, range(5, 9))]))
     check(jobs, run_c(jobs, tmp_path))
+
+
+def test_tables_of_bytes() -> None:
+    """More elements than a vector has lanes, fewer, and as many."""
+    shapes = [(1, 5, 7, channels) for channels in (1, 3, 16)]
+    end = (INT8, 1 / 256, -128)
+    cases = [
+        case("logistic", (tensor(shape, INT8, 0.05, 3),), tensor(shape, *end))
+        for shape in shapes
+    ]
+    jobs = jobs_of(cases)
+    assert len(jobs) == len(shapes)
+    check(jobs, run_llvm(jobs))
+
+
+def test_rows_are_written_over_what_was_read() -> None:
+    """A layer that makes a row from a row, in one place."""
+    one = wide_layer(0)
+    found = candidates(one.node, one.graph, CORE)
+    (over,) = [o for o in found if o.func and "rvv" in o.func.name and o.in_place]
+    job = Job(over, one.arrays, {"y": one.expected()})
+    check([job], run_llvm([job]))
 
 
 @pytest.mark.sweep
