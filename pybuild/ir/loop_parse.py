@@ -198,8 +198,8 @@ class _Reader:
                 pointer_, index_, value_ = (self.expr(e, scope) for e in given)
                 return Store(pointer_, index_, value_, True)
             case ast.Expr(ast.Call(ast.Name("store_some"), given)):
-                *stored, count = (self.expr(e, scope) for e in given)
-                return Store(*stored, False, count)
+                pointer_, index_, value_, count = (self.expr(e, scope) for e in given)
+                return Store(pointer_, index_, value_, count=count)
             case ast.For(ast.Name(name), ast.Call(ast.Name(word), turns), body):
                 return self._loop(name, word, turns, body, scope)
             case ast.If(ast.Call(ast.Name("rare"), [test]), body, otherwise):

@@ -170,10 +170,10 @@ def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candi
     most = 0 if optimise == "size" else _CODE
     if not packed or saved < most or optimise == "speed":
         return others
-    if optimise != "size" and others:
-        if min(c.cost for c in packed) > _FAR * min(c.cost for c in others):
-            return others
     least, cost = min(c.scratch for c in packed), min(c.cost for c in packed)
+    fastest = min((c.cost for c in others), default=cost)
+    if optimise != "size" and cost > _FAR * fastest:
+        return others
     slower = [c for c in found if c.scratch < least and c.cost > cost]
     return [*packed, *(replace(c, spare=True) for c in slower)]
 

@@ -113,8 +113,7 @@ _Part = tuple[float, float, Mapping[str, float]]
 
 @functools.lru_cache(_MOST_WALKS)
 def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
-    """The costs of calls of parts, by their names and arguments: layers of a model
-    share most of them."""
+    """The costs of calls of parts, by their names and arguments: layers share them."""
     return {}
 
 
@@ -231,8 +230,7 @@ class _Walk:
         return 2 * more * len(dots) / len(sums), starts
 
     def moves(self, dots: list[str]) -> float:
-        """The moves for sums that begin in an iteration, beyond those that registers
-        hold."""
+        """The moves for sums that begin in an iteration, beyond those in registers."""
         sums = len({*dots})
         return max(0, sums - self.table.sums) * (len(dots) / sums - 1)
 
@@ -297,8 +295,7 @@ class _Walk:
         found = self.known.get(key)
         if found is None:
             before = self.static
-            found = (*self.walked(expr), self.static - before)
-            self.known[key] = found
+            found = self.known[key] = (*self.walked(expr), self.static - before)
         else:
             self.static += found[2]
         return found[:2]
@@ -350,8 +347,7 @@ class _Walk:
     def intrin(self, intrin: Intrin) -> float:
         """One instruction, or what its meaning takes."""
         if intrin.name not in self.intrins:
-            feature = SINGLE.get(intrin.name, intrin.feature)
-            known = feature in self.target.features
+            known = SINGLE.get(intrin.name, intrin.feature) in self.target.features
             meaning = _Walk(self.table, self.target)
             spent = intrin.takes or INSTRUCTIONS.get(intrin.name, 1.0)
             if not known:
@@ -397,12 +393,8 @@ class _Walk:
             case Cast(value) if expr.type in (INT64, value.type):
                 return self.value(value)
             case Call(intrin, args) if intrin.result.type == INT32 and not intrin.lets:
-                given = [self.value(arg) for arg in args]
-                if None in given:
-                    return None
+                given = zip(intrin.params, map(self.value, args), strict=True)
                 inner = _Walk(self.table, self.target)
-                inner.values |= {
-                    p.name: n for p, n in zip(intrin.params, given, strict=True)
-                }
+                inner.values |= {param.name: number for param, number in given}
                 return inner.value(intrin.result)
         return None

@@ -205,7 +205,8 @@ def choose_toolchain(wanted: str, core: Core) -> Toolchain:
     if wanted == "auto" and core.least:
         what = "no compiler on this machine knows this core"
         least = (f"{kind} {version} or later" for kind, version in core.least)
-        raise BuildError(core.name, what, ", or ".join([missing_tools("zig", ""), *least]))
+        hint = ", or ".join([missing_tools("zig", core.arch), *least])
+        raise BuildError(core.name, what, hint)
     if wanted == "auto":
         what = "there is no compiler for this core on this machine"
         hints = missing_compilers(core.arch)

@@ -1,8 +1,7 @@
-/* crt/rvv.h: the vectors that kernels for RISC-V's V and Zve32x are written
- * in. A type with v16 in its name has 16 lanes where registers have 128 bits,
- * one with v32 twice as many; each operation works on the first n. With
- * riscv_vector.h an operation is an instruction or a few, elsewhere a loop.
- * Knows no model.
+/* crt/rvv.h: vectors of RISC-V's V and Zve32x. A type with v16 in its name has
+ * 16 lanes of registers of 128 bits, more of longer ones, one with v32 twice
+ * as many; an operation is of the first n. Without riscv_vector.h each is a
+ * loop. Knows no model.
  * MISRA 20.7, 20.10, in this file: names of types and functions are made */
 #ifndef CRT_RVV_H
 #define CRT_RVV_H

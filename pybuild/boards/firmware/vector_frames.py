@@ -1,5 +1,5 @@
-"""Stack for spilled vectors on RISC-V: multiples of a register's bytes, which code reads
-from the machine (vlenb). Knows no program.
+"""Stack for spilled vectors on RISC-V: multiples of a register's bytes, which code
+reads from the machine (vlenb). Knows no program.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
         case Assign(var, value):
             return Assign(var, _expr(value, known))
         case Store(_, _, _, wide):
-            given = [_expr(e, known) for e in operands(stmt)]
-            return Store(*given[:3], wide, *given[3:])
+            to, at, stored, *count = (_expr(e, known) for e in operands(stmt))
+            return Store(to, at, stored, wide, *count)
         case For(var, start, stop, step, body, rolled):
             ends = (_expr(start, known), _expr(stop, known))
             return For(var, *ends, step, _block(body, known, kept), rolled)

@@ -50,8 +50,11 @@ def depthwise_conv2d(
     found = depthwise16.candidates(node, graph, target, window, rows, calls)
     plain = [] if found else [depthwise.offer(layer, by_rows(y), source, tables, y)]
     small = (depthwise_small,) if optimise == "size" else ()
-    vectors = (depthwise_mve, depthwise16_mve, depthwise16_planes, float_depthwise)
-    for family in (depthwise_dsp, fours, *small, *vectors, depthwise_rvv, depthwise_block):
+    vectors = (
+        *(depthwise_mve, depthwise16_mve, depthwise16_planes, float_depthwise),
+        depthwise_rvv,
+    )
+    for family in (depthwise_dsp, fours, *small, *vectors, depthwise_block):
         found += family.candidates(node, graph, target, window, rows, calls)
     # each channel as a group: of int8 where they do not fill a word of a row
     grouped = replace(window, groups=window.channels)

@@ -1,6 +1,6 @@
 """y = table[x] of single bytes: in gathers (M55, RISC-V's vectors), eight in a turn
-(cores with DSP), else one by one. What is not a table of bytes: kernels/portable/act.py and
-kernels/any_type/index.py.
+(cores with DSP), else one by one. What is not a table of bytes:
+kernels/portable/act.py and kernels/any_type/index.py.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def _in_turns(layer: _Layer) -> Candidate:
 
 
 def _by_indices(layer: _Layer) -> Candidate:
-    k = Builder("lookup_s8_rvv", told("y = table[x], of one byte", "a vector at a time"))
+    doc = told("y = table[x], of one byte", "a vector at a time")
+    k = Builder("lookup_s8_rvv", doc)
     to, source = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT8)
     table = k.row("table", layer.table, INT8)
     lookup_rvv.write(k, to, source, table, k.arg("count", layer.count))

@@ -4,6 +4,8 @@ pixel in turn, by weights that stay in registers for a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pybuild.dtype import Array
@@ -206,7 +208,7 @@ class _Writer:
     def _sum(
         self,
         total: Var,
-        pixels: list[Expr],
+        pixels: Sequence[Expr],
         some: tuple[Expr, Expr],
         held: list[Var],
     ) -> None:

@@ -69,21 +69,23 @@ def _bound(values: Callable[[Builder], _Sum | _Product], k: Builder) -> Innermos
     def row(k: Builder, axis: Axis, size: Expr, pointers: Pointers) -> None:
         y, *operands = pointers
         moves = (axis.a, axis.b)
-        arithmetic.row(
-            *(None if m else load(x) for m, x in zip(moves, operands, strict=True))
+        left, right = (
+            None if moving else load(x)
+            for moving, x in zip(moves, operands, strict=True)
         )
+        arithmetic.row(left, right)
         with Steps(k, _V, size).each() as (at, n):
-            given = (
+            a, b = (
                 k.let("x", _V.LONG(offset(x, at), n)) if moving else None
                 for moving, x in zip(moves, operands, strict=True)
             )
-            k.store(y, at, arithmetic.some(*given, n), count=n)
+            k.store(y, at, arithmetic.some(a, b, n), count=n)
 
     return row
 
 
 class _Limits:
-    """The ends of a layer's values, where they are not those of int8."""
+    """The limits of a layer's values, where they are not those of int8."""
 
     def __init__(self, k: Builder, limits: tuple[int, int]) -> None:
         self.bound: tuple[Expr, Expr] | None = None
@@ -118,13 +120,11 @@ class _Sum:
 
     def some(self, a: Expr | None, b: Expr | None, n: Expr) -> Expr:
         """The values of n elements, those of operands that move."""
-        total: Expr | None = None
-        for x, factor in zip((a, b), self.factors, strict=True):
-            if x is not None and total is None:
-                total = _V.PLUS(_V.TIMES(x, factor, n), self.start, n)
-            elif x is not None:
-                total = _V.LINE(x, factor, total, n)
-        assert total is not None
+        given = zip((a, b), self.factors, strict=True)
+        first, *others = [(x, factor) for x, factor in given if x is not None]
+        total: Expr = _V.PLUS(_V.TIMES(*first, n), self.start, n)
+        for x, factor in others:
+            total = _V.LINE(x, factor, total, n)
         if self.base is None:
             return self.limits.held(_V.SHIFTED(total, self.shift, n), n)
         rounded = _V.EVEN(total, self.shift, n)
@@ -160,11 +160,11 @@ class _Product:
             total = _V.TIMES(moving[0], alone[0] * (1 << FRACTION), n)
         else:
             total = _V.TIMES(_V.PRODUCTS(*moving, n), 1 << FRACTION, n)
-        total = self.k.let("product", total)
+        product = self.k.let("product", total)
         if self.below is not None:
-            total = _V.CORRECT(total, self.offset, self.below, n)
+            total = _V.CORRECT(product, self.offset, self.below, n)
         else:
-            total = _V.PLUS(total, self.offset, n)
+            total = _V.PLUS(product, self.offset, n)
         value = _V.HIGH_ONE(total, self.multiplier, n)
         if self.base is not None:
             value = _V.PLUS(value, self.base, n)

@@ -1,5 +1,5 @@
-"""The epilogue of a layer for as many channels as there are lanes, inside a kernel being
-written: the cheap form that is proven, or the rule itself.
+"""The epilogue of a layer for as many channels as there are lanes, inside a kernel
+being written: the cheap form that is proven, or the rule itself.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pybuild.dtype import Array, Ints
-from pybuild.ir.loop import Const, Expr, Intrin, Var, offset
+from pybuild.ir.loop import Expr, Intrin, Var, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.epilogues.affine import Affine
@@ -77,7 +77,7 @@ class Finish:
         v, bound = self.v, self.values
         if isinstance(self.epilogue, Affine):
             self._scale(k, sums, ends, n)
-            values = [v.SHIFTED(total, bound["shift"], n) for total in sums]
+            values: list[Expr] = [v.SHIFTED(x, bound["shift"], n) for x in sums]
         else:
             self._by_rule(k, sums, ends, n)
             values = [v.RAISED(total, bound["y_zero"], n) for total in sums]

@@ -145,9 +145,7 @@ def _both(
     return f.call(t.words, f"{name}.{t.w}.{t.w}.{_XLEN}", *args)
 
 
-def _one(
-    t: _Kinds, f: _Body, name: str, a: str, x: str, kind: str = ""
-) -> str:
+def _one(t: _Kinds, f: _Body, name: str, a: str, x: str, kind: str = "") -> str:
     """An instruction on a vector of words and a number."""
     args = ((t.words, "poison"), (t.words, a), ("i32", x), _vl())
     return f.call(t.words, f"{name}.{t.w}.{kind or 'i32'}.{_XLEN}", *args)
@@ -251,9 +249,10 @@ def _lift(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     back = _both(t, f, "vsra", moved, "%m")
     sign = _one(t, f, "vsra", "%v", "31", _XLEN)
     end = _one(t, f, "vxor", sign, str((1 << 31) - 1))
-    args = ((t.words, back), (t.words, "%v"), _vl())
-    lost = f.call(t.mask, f"vmsne.{t.w}.{t.w}.{_XLEN}", *args)
-    args = ((t.words, "poison"), (t.words, moved), (t.words, end), (t.mask, lost), _vl())
+    compared = (t.words, back), (t.words, "%v")
+    lost = f.call(t.mask, f"vmsne.{t.w}.{t.w}.{_XLEN}", *compared, _vl())
+    both = (t.words, moved), (t.words, end)
+    args = ((t.words, "poison"), *both, (t.mask, lost), _vl())
     value = f.call(t.words, f"vmerge.{t.w}.{t.w}.{_XLEN}", *args)
     return t.words, f"{t.words} %v, {t.words} %m, i32 %n", value
 

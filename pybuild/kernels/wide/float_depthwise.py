@@ -152,7 +152,8 @@ class _Writer:
             if not layer.window.padded:
                 self._row(0, self.out_width, at, start, weights)
                 return k
-            begin, end = (k.arg(*of) for of in zip(_ENDS, inside(layer.window), strict=True))
+            both = zip(_ENDS, inside(layer.window), strict=True)
+            begin, end = (k.arg(*of) for of in both)
             self._row(0, begin, at, start, weights, beside=True)
             self._row(begin, end, at, start, weights)
             self._row(end, self.out_width, at, start, weights, beside=True)

@@ -48,5 +48,6 @@ def wide_layer(seed: int) -> Case:
     bias = chance.integers(-3000, 3000, outs).astype(np.int32)
     pads = (side // 2,) * 4
     rule = ("double", "away", "single")[seed % 3]
-    return case("conv2d", inputs, tensor((), INT8, 0.3, 3), {1: weights, 2: bias},
-                rounding=rule, clamp=(None, None), strides=(1, 1), pads=pads)  # fmt: skip
+    ways = {"rounding": rule, "clamp": (None, None), "strides": (1, 1), "pads": pads}
+    known = {1: weights, 2: bias}
+    return case("conv2d", inputs, tensor((), INT8, 0.3, 3), known, **ways)

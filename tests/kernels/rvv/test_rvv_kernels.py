@@ -115,8 +115,8 @@ def test_weights_of_4_bits_keep_the_kernels_on_vectors() -> None:
     """Packed two in a byte they would be multiplied one by one."""
     chance = np.random.default_rng(1)
     weights = chance.integers(-8, 8, (64, 200)).astype(np.int8)
-    inputs = (tensor((1, 200)), (weights.shape, INT8, Quant((0.01,) * 64, (0,) * 64, 0)),
-              tensor((64,), INT32))  # fmt: skip
+    quant = Quant((0.01,) * 64, (0,) * 64, 0)
+    inputs = tensor((1, 200)), (weights.shape, INT8, quant), tensor((64,), INT32)
     one = case("dense", inputs, tensor((), INT8, 0.3, 0),
                {1: weights, 2: np.zeros(64, np.int32)}, rounding="double",
                clamp=(None, None))  # fmt: skip
