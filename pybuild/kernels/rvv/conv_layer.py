@@ -59,7 +59,8 @@ class Layer:
     @property
     def unrolled(self) -> int:
         """Taps of a turn of the innermost loop."""
-        few = range(min(_UNROLLED[self.lanes], self.window.run), 0, -1)
+        lanes = 16 if self.pixels == 1 else self.lanes
+        few = range(min(_UNROLLED[lanes], self.window.run), 0, -1)
         return next(n for n in few if self.window.run % n == 0)
 
     @property
