@@ -1,5 +1,6 @@
-"""Instructions of a model on RISC-V's vectors, and the same with each vector instruction
-counted as often as it has registers: `python -m tests.kernels.rvv.weighted MODEL...`.
+"""Instructions of a model on RISC-V's vectors, and the same with each vector
+instruction counted as often as it has registers: `python -m
+tests.kernels.rvv.weighted MODEL...`.
 
 The registers are those of the type that was set last before it in the code.
 """
