@@ -6,6 +6,8 @@
 
 #include "crt/intrin.h"
 
+CRT_C_BODIES
+
 #define CRT_RVV_TYPES(LANES)                                                   \
     typedef struct {                                                           \
         int8_t lane[LANES];                                                    \
@@ -161,5 +163,7 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
 
 CRT_RVV_ALL(16)
 CRT_RVV_ALL(32)
+
+CRT_C_BODIES_END
 
 #endif
