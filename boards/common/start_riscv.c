@@ -13,6 +13,15 @@ void board_reset(void);
 void board_fault(void);
 int main(void);
 
+/* mstatus.FS and .VS: units that are off after reset, and trap then. */
+#if defined(__riscv_vector) || defined(__riscv_flen)
+#define START_UNITS                                                            \
+    "    li t0, 0x2200\n"                                                      \
+    "    csrs mstatus, t0\n"
+#else
+#define START_UNITS
+#endif
+
 __asm__(".section .vectors,\"ax\",@progbits\n"
         ".global board_entry\n"
         ".type board_entry, @function\n"
@@ -23,8 +32,7 @@ __asm__(".section .vectors,\"ax\",@progbits\n"
         ".option pop\n"
         "    la sp, board_stack_top\n"
         "    la t0, board_trap\n"
-        "    csrw mtvec, t0\n"
-        "    call board_reset\n"
+        "    csrw mtvec, t0\n" START_UNITS "    call board_reset\n"
         ".balign 4\n"
         ".type board_trap, @function\n"
         "board_trap:\n"

@@ -119,7 +119,8 @@ class _Walk:
             case Let(var, value) | Assign(var, value):
                 self.takes(var, value, decided)
             case Store(pointer, index, value):
-                self.places += self.asks(index) or self.moves(pointer)
+                places = (index, *operands(stmt)[3:])
+                self.places += any(map(self.asks, places)) or self.moves(pointer)
                 if decided or self.asks(value) or self.asks(index):
                     self.leading.add((self.part, _root(pointer)))
             case For(var, start, stop, _, body):

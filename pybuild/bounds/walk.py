@@ -23,6 +23,7 @@ from pybuild.bounds.values import Access, Address, Memory, Truth, Value, address
 from pybuild.dtype import DType
 from pybuild.ir.loop import (
     COMPARISONS,
+    INT32,
     Assign,
     Binary,
     Bitcast,
@@ -110,6 +111,9 @@ class _Walk:
                 self.known[var.name] = self.value(value) if is_followed else None
                 if not is_followed:
                     self.touch(value)
+            case Store(pointer, index, value, _, Expr() as count):
+                self.touch(value)
+                self.some(pointer, index, count)
             case Store(pointer, index, value, wide):
                 self.touch(value)
                 to = pointer_type(pointer).elem
@@ -136,6 +140,15 @@ class _Walk:
         for name in changed(body + otherwise) & set(self.known):
             one, other = first.known[name], second.known[name]
             self.known[name] = one_of(one, other, first.facts, second.facts)
+
+    def some(self, pointer: Expr, index: Expr, count: Expr) -> None:
+        """Stores so many elements."""
+        lanes = turns_of(Linear(), self.number(count), 1, self.facts)
+        if lanes is not None:
+            each, to = self.inside(lanes.facts), pointer_type(pointer).elem
+            lane = Var("the lane", INT32)
+            each.known[lane.name] = lanes.value
+            each.reach(pointer, index + lane, to, to.bytes, is_store=True)
 
     def loop(self, loop: For) -> None:
         start, stop = self.number(loop.start), self.number(loop.stop)

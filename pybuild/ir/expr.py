@@ -31,10 +31,15 @@ class PointerType:
 
 @dataclass(frozen=True)
 class VectorType:
-    """Several integers that one instruction works on, lane by lane."""
+    """Several integers that one instruction works on, lane by lane.
+
+    grows  it has so many lanes where registers have 128 bits, and more where they are
+           longer: each operation is told how many it works on
+    """
 
     elem: DType
     lanes: int
+    grows: bool = False
 
 
 Type = DType | PointerType | VectorType

@@ -133,6 +133,10 @@ class Intrin:
     ordered  calls stay in the order in which they are written, on targets with
              `feature`; in C the function of crt/intrin.h sees to it
     doc      what it is, for readers of the C; of no meaning
+    header   that C needs for it; "": that of all kernels, or of a list of names
+    define   LLVM's declarations and the function `llvm`, where that is no intrinsic
+             of LLVM's own
+    takes    instructions on a machine with `feature`; 0: what the cost model knows
     """
 
     name: str
@@ -148,6 +152,9 @@ class Intrin:
     stages: int = 0
     ordered: bool = False
     doc: str = field(default="", compare=False)
+    header: str = field(default="", compare=False)
+    define: str = field(default="", compare=False)
+    takes: float = field(default=0, compare=False)
 
     def __call__(self, *args: Operand) -> Call:
         given = zip(args, self.params, strict=True)
@@ -233,12 +240,14 @@ class Store:
 
     index  a vector of int16: each lane of the value is stored in a place of its own
     wide   an int32 into four bytes, at any address: WideLoad's counterpart
+    count  lanes of the value that are stored, the first ones; None: all
     """
 
     pointer: Expr
     index: Expr
     value: Expr
     wide: bool = False
+    count: Expr | None = None
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,11 @@ def _type(node: ast.expr | None) -> Type:
             return _TYPES[name]
         case ast.Call(ast.Name("ptr" | "mut" as word), [ast.Name(name)]):
             return PointerType(_TYPES[name], word == "mut")
-        case ast.Call(ast.Name("vec"), [ast.Name(name), ast.Constant(int(lanes))]):
-            return VectorType(_TYPES[name], lanes)
+        case ast.Call(
+            ast.Name("vec" | "grows" as word),
+            [ast.Name(name), ast.Constant(int(lanes))],
+        ):
+            return VectorType(_TYPES[name], lanes, word == "grows")
     if node is None:
         raise ValueError("a name has no type")
     raise _fault(node, f"'{ast.unparse(node)}' is not a type")
@@ -194,6 +197,9 @@ class _Reader:
             case ast.Expr(ast.Call(ast.Name("store_wide"), given)):
                 pointer_, index_, value_ = (self.expr(e, scope) for e in given)
                 return Store(pointer_, index_, value_, True)
+            case ast.Expr(ast.Call(ast.Name("store_some"), given)):
+                pointer_, index_, value_, count = (self.expr(e, scope) for e in given)
+                return Store(pointer_, index_, value_, count=count)
             case ast.For(ast.Name(name), ast.Call(ast.Name(word), turns), body):
                 return self._loop(name, word, turns, body, scope)
             case ast.If(ast.Call(ast.Name("rare"), [test]), body, otherwise):

@@ -38,7 +38,7 @@ from pybuild.ir.loop import (
     WideLoad,
     children,
 )
-from pybuild.ir.loop_verify import intrins
+from pybuild.ir.loop_verify import intrins, operands
 
 SHORT = {
     DType.BOOL: "bool", DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16",
@@ -50,7 +50,7 @@ SHORT = {
 SPELLING = tuple(
     field.name
     for field in fields(Intrin)
-    if field.name not in ("name", "params", "result", "lets", "doc")
+    if field.compare and field.name not in ("name", "params", "result", "lets")
 )
 _INDENT = "    "
 
@@ -116,6 +116,8 @@ def _stmt(stmt: Stmt, depth: int) -> list[str]:
         case Store(pointer, index, value, True):
             parts = ", ".join(map(bare, (pointer, index, value)))
             return [f"{before}store_wide({parts})"]
+        case Store(_, _, _, _, Expr()):
+            return [f"{before}store_some({', '.join(map(bare, operands(stmt)))})"]
         case Store(pointer, index, value):
             place = f"{expr_text(pointer)}[{bare(index)}]"
             return [f"{before}{place} = {bare(value)}"]
@@ -140,12 +142,13 @@ def _stmt(stmt: Stmt, depth: int) -> list[str]:
 
 
 def type_text(of: Type) -> str:
-    """i32, ptr(i8), mut(i8) for what may be stored through, vec(i32, 4)."""
+    """i32, ptr(i8), mut(i8) for what may be stored through, vec(i32, 4), grows(i32,
+    16)."""
     match of:
         case PointerType(elem, writable):
             return f"{'mut' if writable else 'ptr'}({SHORT[elem]})"
-        case VectorType(elem, lanes):
-            return f"vec({SHORT[elem]}, {lanes})"
+        case VectorType(elem, lanes, grows):
+            return f"{'grows' if grows else 'vec'}({SHORT[elem]}, {lanes})"
     return SHORT[of]
 
 

@@ -67,8 +67,8 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
             _expr(value, scope)
             _expr(var, scope)
             _same(var, value)
-        case Store(pointer, index, value, wide):
-            for expr in (pointer, index, value):
+        case Store(pointer, index, value, wide, count):
+            for expr in operands(stmt):
                 _expr(expr, scope)
             target = pointer_type(pointer)
             _require(target.writable, "stores through a read-only pointer")
@@ -80,6 +80,8 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
             if isinstance(index.type, VectorType):
                 fits = index.type.elem is INT16 and index.type == value.type
             _require(fits, "an index is not int32")
+            grows = isinstance(value.type, VectorType) and value.type.grows
+            _require(grows == (count is not None), "a count of lanes, or none")
         case For(var, start, stop, step, body):
             _expr(start, scope)
             _expr(stop, scope)
@@ -227,8 +229,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
     match stmt:
         case Let(_, value) | Assign(_, value):
             return (value,)
-        case Store(pointer, index, value):
-            return (pointer, index, value)
+        case Store(pointer, index, value, _, count):
+            return (pointer, index, value, *([] if count is None else [count]))
         case For(_, start, stop):
             return (start, stop)
         case If(condition):
@@ -349,9 +351,10 @@ def loaded_from(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def has_vectors(func: Func) -> bool:
-    """True if a kernel computes with vectors, or moves them."""
+    """True if a kernel computes with vectors of a known length, or moves them."""
     values = [s.value for s in statements(func.body) if isinstance(s, Let | Store)]
-    return any(isinstance(value.type, VectorType) for value in values)
+    kinds = (value.type for value in values)
+    return any(isinstance(kind, VectorType) and not kind.grows for kind in kinds)
 
 
 def has_words(func: Func) -> bool:

@@ -60,6 +60,7 @@ def leading_to_addresses(func: Func) -> frozenset[str]:
             found |= names_in(stmt.start) | names_in(stmt.stop)
         elif isinstance(stmt, Store):
             found |= names_in(stmt.pointer) | names_in(stmt.index)
+            found |= names_in(stmt.count) if stmt.count is not None else set()
     return _closed(found, made, conditions)
 
 

@@ -118,6 +118,7 @@ _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
 _PACKED = (WEIGHTS4, WEIGHTS16)
+_FAR = 3  # times as many: kernels on vectors need whole bytes
 # bytes of weights that are worth another kernel's code
 _CODE = 512
 
@@ -170,14 +171,19 @@ def _saved(node: Node, graph: Graph) -> int:
 
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
     """The candidates whose weights take half the flash or less, and slower ones that
-    need less scratch; if there are none, or they save too little, all others."""
+    need less scratch; if there are none, or they save too little or are far slower, all
+    others."""
     packed = [c for c in found if _packs(c, WEIGHTS4)] or [
         c for c in found if _packs(c)
     ]
+    others = [c for c in found if not _packs(c)]
     most = 0 if optimise == "size" else _CODE
     if not packed or saved < most or optimise == "speed":
-        return [c for c in found if not _packs(c)]
+        return others
     least, cost = min(c.scratch for c in packed), min(c.cost for c in packed)
+    fastest = min((c.cost for c in others), default=cost)
+    if optimise != "size" and cost > _FAR * fastest:
+        return others
     slower = [c for c in found if c.scratch < least and c.cost > cost]
     return [*packed, *(replace(c, spare=True) for c in slower)]
 

@@ -44,6 +44,7 @@ class Prices:
 
 
 M3 = Prices(carried=9)
+_RV32 = Prices(mac=2, far=5, real=44, turn=2, bytes=3.1, pointers=24)
 # of the cores that are known; others are taken for an M3
 PRICES = {
     "cortex-m0": Prices(
@@ -54,5 +55,7 @@ PRICES = {
     "cortex-m7": M3,
     "cortex-m33": M3,
     "cortex-m55": Prices(turn=1, bytes=3.6, start=1, lane=0.5, sums=6),
-    "rv32imc": Prices(mac=2, far=5, real=44, turn=2, bytes=3.1, pointers=24),
+    "rv32imc": _RV32,
+    "rv32imcv": _RV32,
+    "rv32imc_zve32x": _RV32,
 }

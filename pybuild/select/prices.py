@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pybuild.ir.loop import (
     FLOAT32,
     FOLDED,
+    INT32,
     INT64,
     Assign,
     Binary,
@@ -41,7 +42,7 @@ from pybuild.ir.loop import (
     WideLoad,
     children,
 )
-from pybuild.ir.loop_verify import loaded_from, names_in
+from pybuild.ir.loop_verify import loaded_from, names_in, operands
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.records import dataclass
@@ -112,8 +113,7 @@ _Part = tuple[float, float, Mapping[str, float]]
 
 @functools.lru_cache(_MOST_WALKS)
 def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
-    """The costs of calls of parts, by their names and arguments: layers of a model
-    share most of them."""
+    """The costs of calls of parts, by their names and arguments: layers share them."""
     return {}
 
 
@@ -165,10 +165,10 @@ class _Walk:
                 spent, level = self.seen(value)
                 self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
                 return spent
-            case Store(pointer, index, value):
+            case Store(_, index):
                 apart = isinstance(index.type, VectorType)  # no address that steps
                 spent = self.add(self.table.store + apart)
-                return spent + sum(self.expr(e) for e in (pointer, index, value))
+                return spent + sum(map(self.expr, operands(stmt)))
             case For():
                 return self.loop(stmt)
             case If():
@@ -230,8 +230,7 @@ class _Walk:
         return 2 * more * len(dots) / len(sums), starts
 
     def moves(self, dots: list[str]) -> float:
-        """The moves for sums that begin in an iteration, beyond those that registers
-        hold."""
+        """The moves for sums that begin in an iteration, beyond those in registers."""
         sums = len({*dots})
         return max(0, sums - self.table.sums) * (len(dots) / sums - 1)
 
@@ -296,8 +295,7 @@ class _Walk:
         found = self.known.get(key)
         if found is None:
             before = self.static
-            found = (*self.walked(expr), self.static - before)
-            self.known[key] = found
+            found = self.known[key] = (*self.walked(expr), self.static - before)
         else:
             self.static += found[2]
         return found[:2]
@@ -349,10 +347,9 @@ class _Walk:
     def intrin(self, intrin: Intrin) -> float:
         """One instruction, or what its meaning takes."""
         if intrin.name not in self.intrins:
-            feature = SINGLE.get(intrin.name, intrin.feature)
-            known = feature in self.target.features
+            known = SINGLE.get(intrin.name, intrin.feature) in self.target.features
             meaning = _Walk(self.table, self.target)
-            spent = INSTRUCTIONS.get(intrin.name, 1.0)
+            spent = intrin.takes or INSTRUCTIONS.get(intrin.name, 1.0)
             if not known:
                 spent = sum(meaning.expr(value) for _, value in intrin.lets)
                 spent += meaning.expr(intrin.result)
@@ -395,6 +392,9 @@ class _Walk:
                 return None if which is None else self.value(a if which else b)
             case Cast(value) if expr.type in (INT64, value.type):
                 return self.value(value)
-            case Call(intrin, (x,)) if intrin.name == "crt_in_order":
-                return self.value(x)
+            case Call(intrin, args) if intrin.result.type == INT32 and not intrin.lets:
+                given = zip(intrin.params, map(self.value, args), strict=True)
+                inner = _Walk(self.table, self.target)
+                inner.values |= {param.name: number for param, number in given}
+                return inner.value(intrin.result)
         return None

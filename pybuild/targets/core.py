@@ -5,6 +5,7 @@ Knows no board and runs nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from pybuild.records import dataclass
@@ -23,6 +24,7 @@ class Core:
     zig      target and -mcpu
     unicorn  the simulator's model of it, or of one that runs its code; "" for none
     library  GNU C's flags of the core whose run-time library is taken; (): its own
+    least    compilers that know it from a version on: kind and version
     """
 
     name: str
@@ -34,6 +36,12 @@ class Core:
     zig: tuple[str, str]
     unicorn: str = ""
     library: tuple[str, ...] = ()
+    least: tuple[tuple[str, int], ...] = ()
+
+    def knows(self, kind: str, version: str) -> bool:
+        """True if the compiler of this kind and version has the core's instructions."""
+        first = re.match(r"\d+", version)
+        return int(first[0] if first else 0) >= dict(self.least).get(kind, 0)
 
 
 # the names of GNU C by architecture
@@ -63,6 +71,21 @@ def _riscv(
     machine = ("riscv32-freestanding-none", f"generic_rv32{zig}")
     return Core(isa, "riscv", target, runs, flags, "riscv32-unknown-elf", machine,
                 "" if library else "SIFIVE_E31", known)  # fmt: skip
+
+
+# whose C has the intrinsics of riscv_vector.h 1.0
+_VECTORS = (("gcc", 14), ("clang", 17))
+
+
+def _riscv_vectors(isa: str, abi: str, zig: str, library: str) -> Core:
+    """A core with vectors, of 128 bits at least, as V has; isa: as in -march; library:
+    what it has without them, of which GNU C before 14 has a run-time library, too."""
+    runs = ("rv32imc", *_RV32IMC, *(("rv32imc_zve32x",) if zig == "+v" else ()))
+    flags = (f"-march={isa}_zvl128b", f"-mabi={abi}")
+    known = ("-misa-spec=2.2", f"-march={library}", flags[1])
+    machine = ("riscv32-freestanding-none", f"generic_rv32+m+c+zicsr{zig}+zvl128b")
+    return Core(isa, "riscv", isa, runs, flags, "riscv32-unknown-elf", machine,
+                library=known, least=_VECTORS)  # fmt: skip
 
 
 CORES = {
@@ -135,6 +158,9 @@ CORES = {
         _riscv("rv32i", "rv32ec", (), "+zicsr"),
         _riscv("rv32ec", "rv32ec", (), "+e+c+zicsr"),
         _riscv("rv32emc", "rv32ec", ("rv32ec",), "+e+m+c+zicsr"),
+        # V has doubles, which it takes in registers of its own
+        _riscv_vectors("rv32imcv", "ilp32d", "+v", "rv32imafdc"),
+        _riscv_vectors("rv32imc_zve32x", "ilp32", "+zve32x", "rv32imc"),
         Core("xtensa-lx106", "xtensa", "xtensa", (), (), "", _NONE),
         *(
             Core(n, f"xtensa-{n}", kernels, (), ("-mlongcalls",), "", _NONE)

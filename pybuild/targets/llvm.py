@@ -80,6 +80,15 @@ LLVM = {
 }
 
 _RV32 = LLVM["rv32imc"]
+LLVM |= {
+    name: replace(
+        _RV32, features=f"+m,+c,{more},+zvl128b", abi=abi, keeps=("order", "rvv")
+    )
+    for name, more, abi in (
+        ("rv32imcv", "+v", "ilp32d"),
+        ("rv32imc_zve32x", "+zve32x", "ilp32"),
+    )
+}
 # the same code generators with what these cores have more, or less
 _NEAR = {
     "cortex-m0plus": replace(LLVM["cortex-m0"], cpu="cortex-m0plus"),

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _OPTIONS = {
     "-accel": re.compile(r"tcg(,thread=(single|multi))?"),
     "-bios": re.compile(r"none"),
-    "-cpu": re.compile(r"[\w.-]+(,[\w.-]+=\w+)*"),
+    "-cpu": re.compile(r"[\w.-]+(,[\w.-]+=[\w.]+)*"),
     "-icount": re.compile(r"(shift=)?(auto|\d+)"),
     "-m": re.compile(r"\d+[KMG]?"),
     "-smp": re.compile(r"\d+"),

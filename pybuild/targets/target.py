@@ -24,6 +24,7 @@ class Target:
                                "signed_bytes": loads of them near a pointer
                                "mve": vectors of 16 bytes
                                "wide": vectors of 16 words
+                               "rvv": RISC-V's vectors, of any length
     float_calls                operations on floats are calls of functions
     operators  what it can compute; None: everything
     pace       time that one of a kernel's estimated instructions takes
@@ -52,6 +53,7 @@ _MULTIPLY = frozenset({"mulhi", "signed_bytes"})
 _WORDS = _MULTIPLY | {"words"}
 _DSP = _WORDS | {"dsp"}
 _WIDE = (*((16, pixels) for pixels in (5, 4, 3, 2, 1)), (8, 6), (8, 4))
+_RV32_SUMS = ((4, 4), (4, 3), (4, 2), (8, 1), (4, 1))
 # 32 registers of single floats: sums, and what is loaded for them
 _SINGLE = ((4, 5), (4, 4), (4, 3), (8, 2), (16, 1), (8, 1), (4, 1))
 TARGETS = {
@@ -75,10 +77,21 @@ TARGETS = {
         Target("cortex-m55", row_sums=5, features=_MULTIPLY | {"mve"}),
         Target(
             "rv32imc",
-            sums=((4, 4), (4, 3), (4, 2), (8, 1), (4, 1)),
+            sums=_RV32_SUMS,
             row_sums=6,
             features=_MULTIPLY,
             float_calls=True,
+        ),
+        # with vectors: with V it has a unit for floats, with Zve32x none
+        *(
+            Target(
+                name,
+                sums=_RV32_SUMS,
+                row_sums=6,
+                features=_MULTIPLY | {"rvv"},
+                float_calls=calls,
+            )
+            for name, calls in (("rv32imcv", False), ("rv32imc_zve32x", True))
         ),
         # without a multiplier, or with 16 registers
         Target("rv32ec", sums=((4, 1),), row_sums=3, float_calls=True),

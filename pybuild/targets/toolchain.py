@@ -195,8 +195,18 @@ def choose_toolchain(wanted: str, core: Core) -> Toolchain:
     """
     for kind in NAMES if wanted == "auto" else (wanted,):
         found = find_toolchain(kind, core.arch)
-        if found is not None:
+        if found is not None and core.knows(kind, found.version):
             return found
+        if found is not None and wanted != "auto":
+            what = f"{found} does not know {core.name}"
+            first = dict(core.least)[kind]
+            hint = f"{wanted} {first} or later, or --toolchain zig"
+            raise BuildError("--toolchain", what, hint)
+    if wanted == "auto" and core.least:
+        what = "no compiler on this machine knows this core"
+        least = (f"{kind} {version} or later" for kind, version in core.least)
+        hint = ", or ".join([missing_tools("zig", core.arch), *least])
+        raise BuildError(core.name, what, hint)
     if wanted == "auto":
         what = "there is no compiler for this core on this machine"
         hints = missing_compilers(core.arch)

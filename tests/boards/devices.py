@@ -35,7 +35,10 @@ def built(path: Path, target: str) -> pybuild.Library:
 def device(
     board: str, toolchain: str = "gcc", simulator: str = "auto", core: str = ""
 ) -> Device:
-    """A board, or the test is skipped for want of a tool."""
+    """A board, or the test is skipped for want of a tool; a core that the usual
+    compiler may be too old for gets one that knows it."""
+    if toolchain == "gcc" and load_board(board).core.least:
+        toolchain = "auto"
     try:
         return open_device(board, toolchain, simulator, core)
     except BuildError as error:

@@ -44,6 +44,7 @@ def test_what_is_not_compared_is_few_and_named() -> None:
         "stm32l4r5zi": ("start_hz",),
         "stm32u585ai": ("memory.sram4",),
         "virt_rv32": ("hz",),
+        "virt_rv32v": ("hz",),
     }
 
 

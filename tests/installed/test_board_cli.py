@@ -30,7 +30,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
 
 def test_boards_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     facts = {one["name"]: one for one in said(capsys, "boards")["boards"]}
-    assert len(facts) == 33
+    assert len(facts) == 34
     microbit = facts["microbit"]
     assert (microbit["cpu"], microbit["ram"]) == ("cortex-m0", 16384)
     assert microbit["flash"] == 262144

@@ -20,6 +20,7 @@ from pybuild.dtype import Array
 from pybuild.emit.kernels import c as c_printer
 from pybuild.emit.kernels import llvm as llvm_printer
 from pybuild.emit.kernels.llvm_declared import declarations
+from pybuild.emit.kernels.llvm_grows import grown
 from pybuild.emit.kernels.llvm_wide import definitions
 from pybuild.host.jit import host_features
 from pybuild.ir.graph import Graph
@@ -266,7 +267,8 @@ def _compile(funcs: Sequence[Func], features: frozenset[str]) -> Any:
     printed: set[str] = set()
     code = (llvm_printer.function(f, "", features, printed) for f in funcs)
     text = "\n".join(code)
-    text = "\n".join([text, *definitions(features, text)])
+    kinds, more = grown(features, funcs, text)
+    text = "\n".join([*kinds, text, *more, *definitions(features, text)])
     head = f'target triple = "{machine.triple}"\n'
     head += f'target datalayout = "{machine.target_data}"\n'
     text = f"{head}{text}\n{declarations(features)}attributes #0 = {{ nounwind }}\n"
@@ -287,6 +289,8 @@ def c_source(funcs: Sequence[Func]) -> str:
     parts = ['#include "crt/abi.h"', '#include "crt/eights.h"', '#include "crt/wide.h"']
     parts += ['#include "crt/pairs.h"', '#include "crt/extremes.h"']
     parts += ['#include "crt/floats.h"', '#include "crt/between.h"']
+    headers = sorted({intrin.header for intrin in needed.values()} - {""})
+    parts += [f'#include "{header}"' for header in headers]
     parts += ["#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", ""]
     parts += [c_printer.inline_function(i) for i in needed.values() if i.c is None]
     parts += [c_printer.function(func) for func in funcs]

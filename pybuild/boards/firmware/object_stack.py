@@ -9,8 +9,10 @@ from dataclasses import field
 import numpy as np
 
 from pybuild.boards.firmware.machine_code import flows
+from pybuild.boards.firmware.vector_frames import vector_bytes
 from pybuild.bounds.stack import KernelStack, deepest
 from pybuild.emit.llvm.contents import Sections, sections_of
+from pybuild.errors import BuildError
 from pybuild.records import dataclass
 
 _CODE = ".text."
@@ -77,8 +79,11 @@ def _function(content: bytes, sections: Sections, number: int, arch: str) -> _Fu
         if not is_data
         for flow in flows(arch, code[at:end], at)
     ]
+    vectors = vector_bytes(code) if arch == "riscv" else 0
+    if vectors is None:
+        raise BuildError(_named(sections, number), "its stack frame has no fixed size")
     return _Function(
-        sum(flow.value for flow in seen if flow.kind == "push"),
+        vectors + sum(flow.value for flow in seen if flow.kind == "push"),
         any(flow.kind == "indirect" for flow in seen),
     )
 

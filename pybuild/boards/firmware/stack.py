@@ -15,6 +15,7 @@ import numpy as np
 
 from pybuild.boards.firmware.elf import Elf, Symbol
 from pybuild.boards.firmware.machine_code import flows
+from pybuild.boards.firmware.vector_frames import vector_bytes
 from pybuild.bounds.stack import Chain, deepest
 from pybuild.dtype import Array
 from pybuild.emit.tables.tables import STEP_BYTES
@@ -130,7 +131,7 @@ def _functions(elf: Elf, usages: Mapping[str, int], arch: str) -> dict[str, _Fun
     data = data_marks(elf)
     made = {}
     for symbol in code:
-        pieces = code_pieces(elf, symbol, data)
+        pieces = [*code_pieces(elf, symbol, data)]
         seen = [f for at, piece in pieces for f in flows(arch, piece, at)]
         pushed = sum(f.value for f in seen if f.kind == "push")
         inside = range(symbol.address, symbol.address + max(symbol.size, 1))
@@ -140,12 +141,24 @@ def _functions(elf: Elf, usages: Mapping[str, int], arch: str) -> dict[str, _Fun
             if f.kind == "call" and f.value in starts and f.value not in inside
         }
         frame = usages.get(symbol.name, usages.get(symbol.name.partition(".")[0]))
+        frame = pushed if frame is None else frame
         made[symbol.name] = _Function(
-            pushed if frame is None else frame,
+            frame + (_of_vectors(symbol.name, pieces) if arch == "riscv" else 0),
             frozenset(calls),
             any(f.kind == "indirect" for f in seen),
         )
     return made
+
+
+def _of_vectors(name: str, pieces: Iterable[tuple[int, bytes]]) -> int:
+    """Bytes of a frame for vectors, whatever the length of a register.
+
+    Errors  BuildError for a frame without a known size
+    """
+    found = vector_bytes(b"".join(piece for _, piece in pieces))
+    if found is None:
+        raise BuildError(name, "its stack frame has no fixed size")
+    return found
 
 
 def data_marks(elf: Elf) -> list[tuple[int, bool]]:

@@ -39,6 +39,12 @@ _RV32 = StandIn(
 )  # fmt: skip
 
 
+def rv32_vectors(bits: int = 128) -> StandIn:
+    """A machine whose vector registers have so many bits."""
+    cpu = f"rv32,v=true,vlen={bits},vext_spec=v1.0"
+    return replace(_RV32, arguments=(*_RV32.arguments, "-cpu", cpu))
+
+
 def _mps2(name: str, flash: int = 0, ram: int = 0x20000000) -> StandIn:
     sizes = Memory(flash, 4096 * _K), Memory(ram, 2048 * _K)
     return StandIn("arm", name, *sizes)
@@ -54,6 +60,8 @@ STAND_INS = {
     "rv32imc": _RV32,
     "rv32imac": _RV32,
     "rv32imac_zba_zbb": _RV32,
+    "rv32imcv": rv32_vectors(),
+    "rv32imc_zve32x": rv32_vectors(),
     "xtensa-lx106": StandIn(
         "xtensa", "sim",
         Memory(0x50000000, 65536 * _K), Memory(0x60000000, 65536 * _K),

@@ -107,8 +107,11 @@ def kernels_file(funcs: Kernels, banner: str) -> str:
 
 def _vectors(funcs: Kernels) -> list[str]:
     """The headers of kernels with vectors, and of those with pairs, if some are."""
-    called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
-    found = [
+    every = [intrin for func, _ in funcs for intrin in intrins(func)]
+    called = {intrin.name for intrin in every}
+    named = sorted({intrin.header for intrin in every} - {""})
+    found = [f'#include "{header}"' for header in named]
+    found += [
         f'#include "{own.HEADER}"'
         for own in (between, extremes, floats, pairs, reals)
         if called & own.NAMES

@@ -42,7 +42,7 @@ from pybuild.ir.loop import (
     offset,
     pointer_type,
 )
-from pybuild.ir.loop_verify import statements
+from pybuild.ir.loop_verify import operands, statements
 
 WIDTH = 80
 
@@ -71,7 +71,7 @@ def _name(kind: Type) -> str:
     """The name of a type in names of functions."""
     assert not isinstance(kind, PointerType)
     if isinstance(kind, VectorType):
-        return f"{kind.elem.value}x{kind.lanes}"
+        return f"{kind.elem.value}{'v' if kind.grows else 'x'}{kind.lanes}"
     return kind.value
 
 
@@ -187,7 +187,8 @@ def statement(stmt: Stmt, depth: int) -> list[str]:
         case Store(pointer, index, value) if isinstance(value.type, VectorType):
             where = expression(offset(pointer, index))
             name = f"{pad}crt_store_{_moved(pointer, value.type)}"
-            return _wrapped(f"{name}({where}, {expression(value)});", depth)
+            given = ", ".join([where, *map(expression, operands(stmt)[2:])])
+            return _wrapped(f"{name}({given});", depth)
         case Store(pointer, index, value, wide=True):
             where = expression(offset(pointer, index))
             return _wrapped(

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.emit.kernels.llvm_declared import SCATTER, literal
+from pybuild.emit.kernels.llvm_grows import stores_some
 from pybuild.emit.kernels.llvm_order import (
     are_two_words,
     definitions,
@@ -188,6 +189,12 @@ def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
             printer.lines += [f"{call}{stage})" for stage in range(intrin.stages)]
         case Store(pointer, index, value) if isinstance(index.type, VectorType):
             _scatter(printer, stmt, scope)
+        case Store(pointer, index, value, _, Expr() as count):
+            given = f"{llvm_type(value.type)} {_expr(printer, value, scope)}"
+            where = _element(printer, pointer, index, scope)
+            kind = stores_some(value.type, pointer_type(pointer).elem)
+            some = f"i32 {_expr(printer, count, scope)}"
+            printer.lines.append(f"  call void @{kind}(ptr {where}, {given}, {some})")
         case Store(pointer, index, value):
             elem = pointer_type(pointer).elem
             kind = memory_type(elem)

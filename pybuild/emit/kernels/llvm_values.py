@@ -37,6 +37,8 @@ _BITS = {
 
 def llvm_type(kind: Type) -> str:
     """The LLVM spelling of a type."""
+    if isinstance(kind, VectorType) and kind.grows:
+        return f"%crt.{kind.elem.value}v{kind.lanes}"
     if isinstance(kind, VectorType):
         return f"<{kind.lanes} x {_BITS[kind.elem]}>"
     return "ptr" if isinstance(kind, PointerType) else _BITS[kind]

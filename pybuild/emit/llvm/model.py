@@ -11,6 +11,7 @@ from pybuild.dtype import Array, DType
 from pybuild.emit.kernels.external import llvm_declarations, llvm_function
 from pybuild.emit.kernels.llvm import function
 from pybuild.emit.kernels.llvm_declared import declarations, literal
+from pybuild.emit.kernels.llvm_grows import grown
 from pybuild.emit.kernels.llvm_wide import definitions
 from pybuild.emit.tables.tables import DTYPES, Constant, Kernels, Tables, TensorRow
 from pybuild.ir.loop import Func
@@ -74,7 +75,9 @@ def modules(
     data = [_later(c) if c.symbol in later else _constant(c) for c in constants]
     lists = [line for m in models for line in (*_lists(m), *_model(m))]
     code += definitions(features, "\n".join(code))
-    return "\n".join([*head, *data, *lists, *code, declarations(features), ""])
+    kinds, more = grown(features, (func for func, _ in kernels), "\n".join(code))
+    lines = [*head, *kinds, *data, *lists, *code, *more, declarations(features), ""]
+    return "\n".join(lines)
 
 
 def _kernel(func: Func, features: frozenset[str], printed: set[str]) -> str:

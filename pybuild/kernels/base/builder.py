@@ -125,11 +125,16 @@ class Builder:
         self._blocks[-1].append(Assign(var, expr))
 
     def store(
-        self, pointer: Expr, index: Operand, value: Expr, wide: bool = False
+        self,
+        pointer: Expr,
+        index: Operand,
+        value: Expr,
+        wide: bool = False,
+        count: Expr | None = None,
     ) -> None:
         """Adds a loop.Store; `index` may be a vector."""
         at = index if isinstance(index, Expr) else i32(index)
-        self._blocks[-1].append(Store(pointer, at, value, wide))
+        self._blocks[-1].append(Store(pointer, at, value, wide, count))
 
     @contextmanager
     def loop(

@@ -109,9 +109,9 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
             return Let(var, _expr(value, known))
         case Assign(var, value):
             return Assign(var, _expr(value, known))
-        case Store(pointer, index, value, wide):
-            to, at, stored = (_expr(e, known) for e in (pointer, index, value))
-            return Store(to, at, stored, wide)
+        case Store(_, _, _, wide):
+            to, at, stored, *count = (_expr(e, known) for e in operands(stmt))
+            return Store(to, at, stored, wide, *count)
         case For(var, start, stop, step, body, rolled):
             ends = (_expr(start, known), _expr(stop, known))
             return For(var, *ends, step, _block(body, known, kept), rolled)

@@ -216,3 +216,11 @@ class Layer:
             f"the other: {self.columns} pixels at a "
             "time, each word of the widened rows and of the weights read once for them."
         )
+
+
+def inside(window: Window) -> tuple[int, int]:
+    """The first output whose window is all in the row, and the one after them."""
+    w = window
+    begin = min(-(-w.left // w.stride_w), w.out_width)
+    end = (w.width + w.left - w.span) // w.stride_w + 1
+    return begin, min(max(end, begin), w.out_width)

@@ -18,6 +18,7 @@ from pybuild.kernels.layers.weights import widens, widens_each, window_rows
 from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.portable import conv_float, conv_half, conv_scaled, dense4
 from pybuild.kernels.portable.conv import offer, plain, weighted
+from pybuild.kernels.rvv import conv as conv_rvv
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import conv_paired
 from pybuild.kernels.wide import conv as conv_wide
@@ -26,7 +27,7 @@ from pybuild.targets.target import Target
 
 # those whose kernels go row by row where pixels of all rows are alike, too
 _BY_ROWS = (
-    *(conv_dsp, conv_small, conv_mve, conv_wide, conv_wide_floats),
+    *(conv_dsp, conv_small, conv_mve, conv_wide, conv_wide_floats, conv_rvv),
     *(conv_block, conv_float, conv_half, conv_scaled),
 )
 
@@ -40,7 +41,7 @@ def families(target: Target, optimise: str) -> tuple[ModuleType, ...]:
     """Whose kernels a layer may have besides this file's; dense layers, too."""
     small = (conv_small, dense4) if optimise == "size" else ()
     large = (winograd, conv_paired) if optimise == "speed" else ()
-    vectors = (conv_mve, conv_wide, conv_wide_floats)
+    vectors = (conv_mve, conv_wide, conv_wide_floats, conv_rvv)
     floats = (conv_float, conv_half) if widens(target, optimise) else (conv_float,)
     # vectors of real weights take far less than integers one by one
     if widens(target, optimise) and (

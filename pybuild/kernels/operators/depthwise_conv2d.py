@@ -28,6 +28,7 @@ from pybuild.kernels.mve import depthwise as depthwise_mve
 from pybuild.kernels.mve import depthwise16 as depthwise16_mve
 from pybuild.kernels.mve import depthwise16_planes
 from pybuild.kernels.portable import depthwise
+from pybuild.kernels.rvv import depthwise as depthwise_rvv
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import depthwise as depthwise_block
 from pybuild.kernels.scalar import lines
@@ -62,7 +63,10 @@ def depthwise_conv2d(
         layer = replace(layer, halves=True)
         plain.append(depthwise.offer(layer, by_rows(y), source, tables, y))
     small = (depthwise_small,) if optimise == "size" else ()
-    vectors = (depthwise_mve, depthwise16_mve, depthwise16_planes, float_depthwise)
+    vectors = (
+        *(depthwise_mve, depthwise16_mve, depthwise16_planes, float_depthwise),
+        depthwise_rvv,
+    )
     for family in (depthwise_dsp, fours, *small, *vectors, depthwise_block, lines):
         found += family.candidates(node, graph, target, window, rows, calls)
     # each channel as a group: of int8 where they do not fill a word of a row

@@ -56,6 +56,7 @@ from pybuild.kernels.layers.eltwise_loops import (
 )
 from pybuild.kernels.mve import eltwise as eltwise_mve
 from pybuild.kernels.portable.eltwise import exact_add, multiplied, sloped
+from pybuild.kernels.rvv import eltwise as eltwise_rvv
 from pybuild.ops.eltwise import (
     AddParameters,
     MulParameters,
@@ -136,6 +137,10 @@ def forms(
 
         turn = f"{row.step} elements in a turn; the last vector reaches back"
         found.append(Form("mve", vectors.key, turn, vectors.words, on_vectors, 3))
+    some = eltwise_rvv.on_vectors(node, graph, target, last)
+    if some is not None:
+        turn = "a vector of elements at a time"
+        found.append(Form("rvv", some.key, turn, some.words, some.bind, 1))
     return found
 
 

@@ -28,6 +28,8 @@ from pybuild.kernels.epilogues.requantise import check_reach, requant, scaler
 from pybuild.kernels.layers.pool import Layer, Reduction
 from pybuild.kernels.mve import pool as pool_mve
 from pybuild.kernels.portable.row_sums import accumulated, takes_rows
+from pybuild.kernels.rvv import pool as pool_rvv
+from pybuild.kernels.rvv import row_sums
 from pybuild.ops.reduce import mean_parameters
 from pybuild.records import dataclass
 from pybuild.targets.target import Target
@@ -114,10 +116,12 @@ def _as_average(node: Node, graph: Graph, axes: Sequence[Axis]) -> Layer | None:
 def _on_vectors(
     node: Node, graph: Graph, target: Target, layer: Layer
 ) -> Builder | None:
-    if not pool_mve.suits(layer, target):
+    families = (one for one in (pool_mve, pool_rvv) if one.suits(layer, target))
+    family = next(families, None)
+    if family is None:
         return None
     end = pool_mve.scaled_mean(mean_parameters(node, graph))
-    return pool_mve.kernel(layer, end) if end is not None else None
+    return family.kernel(layer, end) if end is not None else None
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,9 @@ def _by_rows(
     def add(total: Expr, value: Expr) -> Expr:
         return total + value
 
-    return accumulated(name, (x, y), epilogue.start, add, finish, (), cost, target)
+    start = epilogue.start
+    made = accumulated(name, (x, y), start, add, finish, (), cost, target)
+    return row_sums.on_vectors(made, x, target)
 
 
 class _Writer:

@@ -48,6 +48,8 @@ from pybuild.kernels.layers.weights import window_rows
 from pybuild.kernels.mve import pool as pool_mve
 from pybuild.kernels.operators.pool_cells import Fours, Large
 from pybuild.kernels.portable.row_sums import accumulated, takes_rows
+from pybuild.kernels.rvv import pool as pool_rvv
+from pybuild.kernels.rvv import row_sums
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.pool import PoolParameters, pool_parameters
 from pybuild.targets.target import Target
@@ -93,10 +95,12 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         edge = outside_pixel(window, layer.fill, layer.elem)
         least = y.size * (kernel_h * kernel_w + 4)
         found.append(offer(pool_dsp.maxima(layer), operands, tables=edge, cost=least))
-    if pool_mve.suits(layer, target):
+    for vectors in (pool_mve, pool_rvv):
+        if not vectors.suits(layer, target):
+            continue
         end = pool_mve.scaled(layer) if layer.average else None
         if end is not None or not layer.average:
-            k = pool_mve.kernel(layer, end)
+            k = vectors.kernel(layer, end)
             fast = y.size * (kernel_h * kernel_w + 4)
             edge = outside_pixel(window, layer.fill, layer.elem)
             found.append(offer(k, operands, tables=edge, cost=fast))
@@ -123,7 +127,8 @@ def _by_rows(
 
     add = _sum if layer.average else _greater(layer)
     tables = _finish_tables(layer)
-    return accumulated(layer.name, (x, y), start, add, finish, tables, cost, target)
+    made = accumulated(layer.name, (x, y), start, add, finish, tables, cost, target)
+    return row_sums.on_vectors(made, x, target)
 
 
 def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer:

@@ -1,6 +1,6 @@
-"""y = table[x] of single bytes: sixteen in a gather (M55), eight in a turn (cores with
-DSP), else one by one. What is not a table of bytes: kernels/portable/act.py and
-kernels/any_type/index.py.
+"""y = table[x] of single bytes: in gathers (M55, RISC-V's vectors), eight in a turn
+(cores with DSP), else one by one. What is not a table of bytes:
+kernels/portable/act.py and kernels/any_type/index.py.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pybuild.kernels.base.operands import Operands, elementwise_operands, offer
 from pybuild.kernels.base.vectors import TABLE16, bytes_at
 from pybuild.kernels.mve.int16 import curve as curve16_mve
 from pybuild.kernels.portable import act, curve16
+from pybuild.kernels.rvv import lookup as lookup_rvv
 from pybuild.ops.act import unary_table
 from pybuild.ops.base.operator import BYTES
 from pybuild.records import dataclass
@@ -82,6 +83,8 @@ class _Layer:
 def _candidates(layer: _Layer, target: Target) -> list[Candidate]:
     if "mve" in target.features and layer.count >= LANES:
         return [_by_vectors(layer)]
+    if lookup_rvv.suits(target, layer.count):
+        return [_by_indices(layer)]
     alone = _one_by_one(layer)
     if "dsp" in target.features and layer.count >= TURN:
         return [alone, _in_turns(layer)]
@@ -123,6 +126,15 @@ def _in_turns(layer: _Layer) -> Candidate:
         with k.loop("i", size, k.let("end", end)) as i:
             k.store(to, i, entry(load(source, i)))
     return layer.offer(k, 18 * layer.y.size // 5)
+
+
+def _by_indices(layer: _Layer) -> Candidate:
+    doc = told("y = table[x], of one byte", "a vector at a time")
+    k = Builder("lookup_s8_rvv", doc)
+    to, source = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT8)
+    table = k.row("table", layer.table, INT8)
+    lookup_rvv.write(k, to, source, table, k.arg("count", layer.count))
+    return layer.offer(k, layer.y.size // 2)
 
 
 def _by_vectors(layer: _Layer) -> Candidate:

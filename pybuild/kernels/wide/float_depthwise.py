@@ -21,6 +21,7 @@ from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.base.vectors import words_at
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.layers.depthwise import inside
 from pybuild.kernels.layers.weights import constant, fixed, halves
 from pybuild.ops.base.operator import clamp_of
 from pybuild.records import dataclass
@@ -48,17 +49,9 @@ class Layer:
         return self.window.kernel_h * self.window.kernel_w
 
     @property
-    def inside(self) -> tuple[int, int]:
-        """The first output whose window is all in the row, and the one after them."""
-        w = self.window
-        begin = min(-(-w.left // w.stride_w), w.out_width)
-        end = (w.width + w.left - w.span) // w.stride_w + 1
-        return begin, min(max(end, begin), w.out_width)
-
-    @property
     def cycles(self) -> int:
         """Estimated, of a row: a tap reads a vector; beside the row it is sought."""
-        begin, end = self.inside
+        begin, end = inside(self.window)
         blocks = -(-self.window.channels // self.vectors.lanes)
         beside = self.window.out_width - (end - begin)
         pixels = self.window.out_width * (self.taps + 4) + beside * 3 * self.taps
@@ -185,7 +178,8 @@ class _Writer:
             if not layer.window.padded:
                 self._row(0, self.out_width, at, start, weights)
                 return k
-            begin, end = (k.arg(*of) for of in zip(_ENDS, layer.inside, strict=True))
+            both = zip(_ENDS, inside(layer.window), strict=True)
+            begin, end = (k.arg(*of) for of in both)
             self._row(0, begin, at, start, weights, beside=True)
             self._row(begin, end, at, start, weights)
             self._row(end, self.out_width, at, start, weights, beside=True)

@@ -111,6 +111,11 @@ def test_a_row_is_added_in_pairs(tmp_path: Path) -> None:
         assert name.endswith("_row_dsp") == (words and op != "max_pool2d")
 
 
+def test_a_row_is_added_on_vectors_of_any_length(tmp_path: Path) -> None:
+    for op, _, kind, name in _added("rv32imcv", tmp_path):
+        assert (name == "row_sums_rvv") == (kind == "int8" and op != "max_pool2d")
+
+
 @pytest.mark.parametrize("emit", ["c", "obj"])
 @pytest.mark.parametrize(
     ("core", "board", "op"),

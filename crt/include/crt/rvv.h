@@ -1,0 +1,233 @@
+/* crt/rvv.h: vectors of RISC-V's V and Zve32x. A type with v16 in its name has
+ * 16 lanes of registers of 128 bits, more of longer ones, one with v32 twice
+ * as many; an operation is of the first n. Without riscv_vector.h each is a
+ * loop. Knows no model.
+ * MISRA 20.7, 20.10, in this file: names of types and functions are made */
+#ifndef CRT_RVV_H
+#define CRT_RVV_H
+
+#include "crt/intrin.h"
+
+#if defined(__riscv_v_intrinsic)
+#include <riscv_vector.h>
+#endif
+
+CRT_C_BODIES
+
+/* A function for vectors of LANES lanes, of that result. */
+#define CRT_RVV(result, name, LANES) CRT_INLINE result crt_##name##_v##LANES
+
+#if defined(__riscv_v_intrinsic)
+
+/* M1, M2, M4: the registers of vectors of bytes, halves and words. */
+#define CRT_RVV_TYPES(LANES, M1, M2, M4)                                       \
+    typedef vint8##M1##_t crt_int8v##LANES;                                    \
+    typedef vint16##M2##_t crt_int16v##LANES;                                  \
+    typedef vint32##M4##_t crt_int32v##LANES;
+
+/* Loads, of n elements and nothing behind them; the store of n lanes. */
+#define CRT_RVV_MOVES(L, M1, M2, M4, B, H, W)                                  \
+    CRT_RVV(int32_t, lanes, L)(int32_t n)                                      \
+    {                                                                          \
+        return (int32_t)__riscv_vsetvl_e32##M4((size_t)n);                     \
+    }                                                                          \
+    CRT_RVV(B, bytes, L)(const int8_t *from, int32_t n)                        \
+    {                                                                          \
+        return __riscv_vle8_v_i8##M1(from, (size_t)n);                         \
+    }                                                                          \
+    CRT_RVV(H, halves, L)(const int16_t *from, int32_t n)                      \
+    {                                                                          \
+        return __riscv_vle16_v_i16##M2(from, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, words, L)(const int32_t *from, int32_t n)                       \
+    {                                                                          \
+        return __riscv_vle32_v_i32##M4(from, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(H, widened, L)(const int8_t *from, int32_t n)                      \
+    {                                                                          \
+        return __riscv_vsext_vf2_i16##M2(crt_bytes_v##L(from, n), (size_t)n);  \
+    }                                                                          \
+    CRT_RVV(W, long, L)(const int8_t *from, int32_t n)                         \
+    {                                                                          \
+        return __riscv_vsext_vf4_i32##M4(crt_bytes_v##L(from, n), (size_t)n);  \
+    }                                                                          \
+    CRT_RVV(W, all, L)(int32_t x, int32_t n)                                   \
+    {                                                                          \
+        return __riscv_vmv_v_x_i32##M4(x, (size_t)n);                          \
+    }                                                                          \
+    CRT_RVV(B, fill, L)(int32_t x, int32_t n)                                  \
+    {                                                                          \
+        return __riscv_vmv_v_x_i8##M1((int8_t)x, (size_t)n);                   \
+    }                                                                          \
+    CRT_INLINE void crt_store_int8v##L(int8_t *to, B v, int32_t n)             \
+    {                                                                          \
+        __riscv_vse8_v_i8##M1(to, v, (size_t)n);                               \
+    }                                                                          \
+    CRT_INLINE void crt_store_int32v##L(int32_t *to, W v, int32_t n)           \
+    {                                                                          \
+        __riscv_vse32_v_i32##M4(to, v, (size_t)n);                             \
+    }
+
+/* Products, and sums of them. */
+#define CRT_RVV_SUMS(L, M1, M2, M4, B, H, W)                                   \
+    CRT_RVV(W, mac_one, L)(W v, int32_t x, H w, int32_t n)                     \
+    {                                                                          \
+        return __riscv_vwmacc_vx_i32##M4(v, (int16_t)x, w, (size_t)n);         \
+    }                                                                          \
+    CRT_RVV(W, mac, L)(W v, H x, H w, int32_t n)                               \
+    {                                                                          \
+        return __riscv_vwmacc_vv_i32##M4(v, x, w, (size_t)n);                  \
+    }                                                                          \
+    CRT_RVV(H, product, L)(B x, B w, int32_t n)                                \
+    {                                                                          \
+        return __riscv_vwmul_vv_i16##M2(x, w, (size_t)n);                      \
+    }                                                                          \
+    CRT_RVV(H, more, L)(H h, B x, B w, int32_t n)                              \
+    {                                                                          \
+        return __riscv_vwmacc_vv_i16##M2(h, x, w, (size_t)n);                  \
+    }                                                                          \
+    CRT_RVV(W, add, L)(W v, H h, int32_t n)                                    \
+    {                                                                          \
+        return __riscv_vwadd_wv_i32##M4(v, h, (size_t)n);                      \
+    }
+
+/* Arithmetic of words. */
+#define CRT_RVV_WORDS(L, M4, W)                                                \
+    CRT_RVV(W, sum, L)(W v, W u, int32_t n)                                    \
+    {                                                                          \
+        return __riscv_vadd_vv_i32##M4(v, u, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, plus, L)(W v, int32_t x, int32_t n)                             \
+    {                                                                          \
+        return __riscv_vadd_vx_i32##M4(v, x, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, times, L)(W v, int32_t x, int32_t n)                            \
+    {                                                                          \
+        return __riscv_vmul_vx_i32##M4(v, x, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, products, L)(W v, W u, int32_t n)                               \
+    {                                                                          \
+        return __riscv_vmul_vv_i32##M4(v, u, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, correct, L)(W v, int32_t x, int32_t low, int32_t n)             \
+    {                                                                          \
+        W sign = __riscv_vsra_vx_i32##M4(v, 31u, (size_t)n);                   \
+        sign = __riscv_vand_vx_i32##M4(sign, low, (size_t)n);                  \
+        v = __riscv_vadd_vv_i32##M4(v, sign, (size_t)n);                       \
+        return __riscv_vadd_vx_i32##M4(v, x, (size_t)n);                       \
+    }                                                                          \
+    CRT_RVV(W, even, L)(W v, int32_t x, int32_t n)                             \
+    {                                                                          \
+        return __riscv_vssra_vx_i32##M4(v, (size_t)x, 1u, (size_t)n);          \
+    }                                                                          \
+    CRT_RVV(W, line, L)(W v, int32_t x, W u, int32_t n)                        \
+    {                                                                          \
+        return __riscv_vmadd_vx_i32##M4(v, x, u, (size_t)n);                   \
+    }                                                                          \
+    CRT_RVV(W, high, L)(W v, W u, int32_t n)                                   \
+    {                                                                          \
+        return __riscv_vmulh_vv_i32##M4(v, u, (size_t)n);                      \
+    }                                                                          \
+    CRT_RVV(W, high_one, L)(W v, int32_t x, int32_t n)                         \
+    {                                                                          \
+        return __riscv_vmulh_vx_i32##M4(v, x, (size_t)n);                      \
+    }
+
+/* Words held within int8, shifted to the right or raised before. */
+#define CRT_RVV_BYTES(L, M1, M2, M4, B, H, W)                                  \
+    CRT_RVV(B, shifted, L)(W v, int32_t x, int32_t n)                          \
+    {                                                                          \
+        size_t k = (size_t)n;                                                  \
+        H h = __riscv_vnclip_wx_i16##M2(v, (size_t)x, 2u, k);                  \
+        return __riscv_vnclip_wx_i8##M1(h, 0u, 2u, k);                         \
+    }                                                                          \
+    CRT_RVV(B, raised, L)(W v, int32_t x, int32_t n)                           \
+    {                                                                          \
+        v = __riscv_vsadd_vx_i32##M4(v, x, (size_t)n);                         \
+        return crt_shifted_v##L(v, 0, n);                                      \
+    }                                                                          \
+    CRT_RVV(B, hold, L)(B b, int32_t low, int32_t high, int32_t n)             \
+    {                                                                          \
+        b = __riscv_vmax_vx_i8##M1(b, (int8_t)low, (size_t)n);                 \
+        return __riscv_vmin_vx_i8##M1(b, (int8_t)high, (size_t)n);             \
+    }                                                                          \
+    CRT_RVV(B, most, L)(B x, B w, int32_t n)                                   \
+    {                                                                          \
+        return __riscv_vmax_vv_i8##M1(x, w, (size_t)n);                        \
+    }
+
+/* Entries of a table of 256 bytes, that of -128 first. */
+#define CRT_RVV_TABLES(L, M1, B)                                               \
+    CRT_RVV(B, table, L)(const int8_t *table, B b, int32_t n)                  \
+    {                                                                          \
+        b = __riscv_vxor_vx_i8##M1(b, INT8_MIN, (size_t)n);                    \
+        return __riscv_vluxei8_v_i8##M1(                                       \
+            table, __riscv_vreinterpret_v_i8##M1##_u8##M1(b), (size_t)n);      \
+    }
+
+/* Rules of rounding: u is minus the shift to the right. */
+#define CRT_RVV_RULES(L, M4, W, BITS)                                          \
+    CRT_INLINE W crt_rounded_v##L(W v, W u, size_t k)                          \
+    {                                                                          \
+        W places = __riscv_vrsub_vx_i32##M4(u, 0, k);                          \
+        return __riscv_vssra_vv_i32##M4(                                       \
+            v, __riscv_vreinterpret_v_i32##M4##_u32##M4(places), 0u, k);       \
+    }                                                                          \
+    CRT_RVV(W, lift, L)(W v, W m, int32_t n)                                   \
+    {                                                                          \
+        size_t k = (size_t)n;                                                  \
+        W moved = __riscv_vsll_vv_i32##M4(                                     \
+            v, __riscv_vreinterpret_v_i32##M4##_u32##M4(m), k);                \
+        W back = __riscv_vsra_vv_i32##M4(                                      \
+            moved, __riscv_vreinterpret_v_i32##M4##_u32##M4(m), k);            \
+        W end = __riscv_vxor_vx_i32##M4(__riscv_vsra_vx_i32##M4(v, 31u, k),    \
+                                        INT32_MAX, k);                         \
+        return __riscv_vmerge_vvm_i32##M4(                                     \
+            moved, end, __riscv_vmsne_vv_i32##M4##_b##BITS(back, v, k), k);    \
+    }                                                                          \
+    CRT_RVV(W, twice, L)(W v, W m, W u, int32_t n)                             \
+    {                                                                          \
+        size_t k = (size_t)n;                                                  \
+        v = __riscv_vsmul_vv_i32##M4(v, m, 0u, k);                             \
+        W sign = __riscv_vand_vv_i32##M4(v, u, k);                             \
+        sign = __riscv_vsra_vx_i32##M4(sign, 31u, k);                          \
+        return crt_rounded_v##L(__riscv_vadd_vv_i32##M4(v, sign, k), u, k);    \
+    }                                                                          \
+    CRT_RVV(W, once, L)(W v, W m, W u, int32_t n)                              \
+    {                                                                          \
+        size_t k = (size_t)n;                                                  \
+        return crt_rounded_v##L(__riscv_vmulh_vv_i32##M4(v, m, k), u, k);      \
+    }                                                                          \
+    CRT_RVV(W, away, L)(W v, W m, W u, int32_t n)                              \
+    {                                                                          \
+        size_t k = (size_t)n;                                                  \
+        W high = __riscv_vmulh_vv_i32##M4(v, m, k);                            \
+        W low = __riscv_vmul_vv_i32##M4(v, m, k);                              \
+        W some = __riscv_vor_vv_i32##M4(                                       \
+            low, __riscv_vrsub_vx_i32##M4(low, 0, k), k);                      \
+        some =                                                                 \
+            __riscv_vnot_v_i32##M4(__riscv_vsra_vx_i32##M4(some, 31u, k), k);  \
+        W less = __riscv_vand_vv_i32##M4(                                      \
+            __riscv_vsra_vx_i32##M4(high, 31u, k), some, k);                   \
+        return crt_rounded_v##L(__riscv_vadd_vv_i32##M4(high, less, k), u, k); \
+    }
+
+#define CRT_RVV_ALL(L, M1, M2, M4, BITS)                                       \
+    CRT_RVV_TYPES(L, M1, M2, M4)                                               \
+    CRT_RVV_MOVES(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)   \
+    CRT_RVV_SUMS(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)    \
+    CRT_RVV_WORDS(L, M4, crt_int32v##L)                                        \
+    CRT_RVV_BYTES(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)   \
+    CRT_RVV_TABLES(L, M1, crt_int8v##L)                                        \
+    CRT_RVV_RULES(L, M4, crt_int32v##L, BITS)
+
+CRT_RVV_ALL(16, m1, m2, m4, 8)
+CRT_RVV_ALL(32, m2, m4, m8, 4)
+
+#else
+#include "crt/rvv_loops.h"
+#endif
+
+CRT_C_BODIES_END
+
+#endif

@@ -1,0 +1,1 @@
+"""Kernels for RISC-V's vectors, of any length: a lane for each output channel."""

@@ -1,0 +1,112 @@
+"""The code of conv.py's kernels: products of a value and a vector of weights.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from pybuild.ir.loop import INT8, INT32, Expr, Var, const, i32, load, minimum, offset
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.once import once
+from pybuild.kernels.base.window import Bound
+from pybuild.kernels.rvv.conv_layer import Layer
+from pybuild.kernels.rvv.epilogue import Finish
+from pybuild.kernels.rvv.loops import Steps
+from pybuild.kernels.rvv.vectors import vectors
+
+
+@once
+def kernel(layer: Layer) -> Builder:
+    """y[ox,o] = clamp(requant(bias[o] + sum(x * w)))
+
+    Shapes  rows x [W,C], y [OW,O]; weights [taps,O]; epilogue of `table`
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, w = layer, layer.window
+        self.k = k = Builder(layer.name, layer.doc)
+        self.v = vectors(layer.lanes)
+        self.g = g = Bound(k, w)
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.weights = k.row("weights", g.rows + 1, INT8)
+        self.ends = k.row("epilogue", g.rows + 2, INT32)
+        self.copies: Var | None = None
+        if layer.copied:
+            self.copies = k.row("copies", g.rows + 3, INT8, writable=True)
+            self.row_bytes = k.arg("row_bytes", layer.row_bytes)
+        self.out_channels = k.arg("out_channels", w.out_channels)
+        self.run_turns = k.arg("run_turns", w.run // layer.unrolled)
+        self.finish = Finish(k, self.v, layer.epilogue, self.out_channels)
+
+    def write(self) -> Builder:
+        """The last pixels of a row may be computed twice."""
+        k, g, n = self.k, self.g, self.layer.pixels
+        if self.copies is not None:
+            self._copy_rows(self.copies)
+        blocks = Steps(k, self.v, self.out_channels)
+        with k.loop("pixel", g.out_width, 0, n) as pixel:
+            ox: Expr = pixel
+            if self.layer.window.out_width % n:
+                ox = k.let("ox", minimum(pixel, g.out_width - n))
+            first = k.let("first", ox * g.stride * g.channels)
+            to = k.let("to", offset(self.y, ox * self.out_channels))
+            with blocks.each() as (at, count):
+                self._block(first, offset(to, at), at, count)
+        return k
+
+    def _copy_rows(self, copies: Var) -> None:
+        """The rows under the windows, and what is beside them."""
+        k, g, w = self.k, self.g, self.layer.window
+        size = min(w.width, w.columns - w.left) * w.channels
+        copied = k.arg("copied", size)
+        middle = Steps(k, self.v, copied)
+        zero = k.arg("x_zero", self.layer.x_zero) if w.padded else const(0)
+        ends = [(w.left, const(0)), (w.right, g.left * g.channels + copied)]
+        beside = [
+            (Steps(k, self.v, k.arg("beside", columns * w.channels)), begin)
+            for columns, begin in ends
+            if columns
+        ]
+        with k.loop("ky", g.kernel_h) as ky:
+            to = k.let("to", offset(copies, ky * self.row_bytes))
+            row = k.row("row", ky * g.dilation_h + 1, INT8)
+            for steps, begin in beside:
+                with steps.each() as (at, n):
+                    k.store(to, begin + at, self.v.FILL(zero, n), count=n)
+            with middle.each() as (at, n):
+                bytes_ = self.v.BYTES(offset(row, at), n)
+                k.store(to, g.left * g.channels + at, bytes_, count=n)
+
+    def _block(self, first: Expr, to: Expr, at: Expr, n: Expr) -> None:
+        """Some output channels of some pixels."""
+        k, finish = self.k, self.finish
+        ends = k.let("ends", offset(self.ends, at))
+        start = k.let("start", finish.start(ends, n))
+        sums = [k.let(f"sum{p}", start) for p in range(self.layer.pixels)]
+        w = k.let("w", offset(self.weights, at))
+        self._sum(sums, first, w, n)
+        for pixel, value in enumerate(finish.narrow(k, sums, ends, n)):
+            k.store(to, self.out_channels * pixel, value, count=n)
+
+    def _sum(self, sums: list[Var], first: Expr, w: Var, n: Expr) -> None:
+        k, g, layer = self.k, self.g, self.layer
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.row_runs) as kx:
+            if self.copies is not None:
+                row: Expr = offset(self.copies, ky * self.row_bytes)
+            else:
+                row = k.row("row", ky * g.dilation_h + 1, INT8)
+            x = k.let("x", offset(row, first + kx * (g.dilation_w * g.channels)))
+            with k.loop("step", self.run_turns, rolled=True):
+                for tap in range(layer.unrolled):
+                    weights = k.let("weights", self.v.WIDENED(w, n))
+                    for pixel, total in enumerate(sums):
+                        value = i32(load(x, layer.pitch * pixel + tap))
+                        k.assign(total, self.v.MAC_ONE(total, value, weights, n))
+                    k.assign(w, offset(w, self.out_channels))
+                k.assign(x, offset(x, layer.unrolled))

@@ -1,0 +1,228 @@
+"""Depthwise convolution of int8 on vectors of channels of any length: all taps of a
+pixel in turn, by weights that stay in registers for a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import INT8, INT32, Expr, Operand, Var, i32, offset
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.once import once
+from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.layers.depthwise import inside
+from pybuild.kernels.layers.weights import kernels_of, known_int8
+from pybuild.kernels.mve.epilogue import Epilogue, ended_sums
+from pybuild.kernels.rvv.epilogue import Finish, is_served, table
+from pybuild.kernels.rvv.loops import Steps
+from pybuild.kernels.rvv.vectors import FEATURE, vectors
+from pybuild.records import dataclass
+from pybuild.targets.target import Target
+
+_LANES = 16
+_HELD = 12  # taps whose weights the registers hold beside a sum and its end
+_ENDS = ("inside_from", "inside_to")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A depthwise convolution, one output of each channel, as its kernel sees it.
+
+    paired  the products of two neighbouring taps fit int16 together
+    """
+
+    window: Window
+    epilogue: Epilogue
+    paired: bool
+
+    @property
+    def taps(self) -> int:
+        """Pixels under the window."""
+        return self.window.kernel_h * self.window.kernel_w
+
+    @property
+    def instructions(self) -> int:
+        """Estimated, of a row: a tap reads a vector; beside the row it is sought."""
+        begin, end = inside(self.window)
+        blocks = -(-self.window.channels // _LANES)
+        beside = self.window.out_width - (end - begin)
+        pixels = self.window.out_width * (5 * self.taps + 12)
+        return blocks * (pixels + beside * 3 * self.taps + 2 * self.taps)
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            f"depthwise_rvv_{w.kernel_h}x{w.kernel_w}",
+            "pairs" if self.paired else "",
+            w.key,
+            self.epilogue.key,
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """The comment in the kernel's C."""
+        w = self.window
+        beside = ", which may leave the row" * w.padded
+        gaps = ", with gaps between taps" * w.dilated
+        return told(
+            f"depthwise convolution, int8: {w.kernel_h}x{w.kernel_w} windows"
+            f"{beside}{gaps}",
+            "a vector of channels at a time, pixel by pixel, all taps written out"
+            f"{', two and two' * self.paired}; weights once for the row",
+            self.epilogue.words,
+        )
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    if FEATURE not in target.features or not known_int8(node, graph):
+        return []
+    if window.channels != window.out_channels:
+        return []
+    kernels = kernels_of(node, graph)
+    sums, epilogue = ended_sums(node, graph, kernels)
+    layer = Layer(window, epilogue, _fits_pairs(kernels))
+    if layer.taps > UNROLLED or not is_served(epilogue):
+        return []
+    k, (images, bands) = kernel(layer), calls
+    order = "of each tap: all channels"
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=rows[:1],
+            inputs=rows[1:],
+            constants=(
+                Packed("weights", np.ascontiguousarray(kernels.T), order=order),
+                table(epilogue, sums.bias),
+                *outside_pixel(window, sums.made.x_zero, INT8),
+            ),
+            images=images,
+            bands=bands,
+            cost=images * bands * layer.instructions,
+        )
+    ]
+
+
+def _fits_pairs(kernels: Array) -> bool:
+    """True if no two neighbouring weights [O, taps] are both -128: of the least input
+    their products are 2^15."""
+    least = kernels == -128
+    return not (least[:, :-1] & least[:, 1:]).any()
+
+
+@once
+def kernel(layer: Layer) -> Builder:
+    """y[ox,c] = clamp(requant(bias[c] + sum over taps (x[c] * w[tap,c])))
+
+    Shapes  rows x [W,C], y [OW,C]; weights [KH*KW,C]; epilogue of `table`
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, w, self.v = layer, layer.window, vectors(_LANES)
+        self.k = k = Builder(layer.name, layer.doc)
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.under = under = bind(k, w, INT8, i32(w.kernel_h), 2)
+        self.weights = k.row("weights", under.rows + 1, INT8)
+        self.ends = k.row("epilogue", under.rows + 2, INT32)
+        self.rows = [under.row(k, ky) for ky in range(w.kernel_h)]
+        self.out_width = k.arg("out_width", w.out_width)
+        self.finish = Finish(k, self.v, layer.epilogue, under.channels)
+
+    def write(self) -> Builder:
+        """The weights of some channels stay in registers for all pixels of the row."""
+        k, layer = self.k, self.layer
+        ends = []
+        if layer.window.padded:
+            both = zip(_ENDS, inside(layer.window), strict=True)
+            ends = [k.arg(*one) for one in both]
+        with Steps(k, self.v, self.under.channels).each() as (at, n):
+            held = []
+            if layer.taps <= _HELD:
+                held = [
+                    k.let(f"w{tap}", self._weight(tap, at, n))
+                    for tap in range(layer.taps)
+                ]
+            if not ends:
+                self._row(0, self.out_width, (at, n), held)
+            else:
+                begin, end = ends
+                self._row(0, begin, (at, n), held, beside=True)
+                self._row(begin, end, (at, n), held)
+                self._row(end, self.out_width, (at, n), held, beside=True)
+        return k
+
+    def _weight(self, tap: int, at: Expr, n: Expr) -> Expr:
+        return self.v.BYTES(offset(self.weights, self.under.channels * tap + at), n)
+
+    def _row(
+        self,
+        begin: Operand,
+        end: Expr,
+        some: tuple[Expr, Expr],
+        held: list[Var],
+        beside: bool = False,
+    ) -> None:
+        """Some channels, the first of them and how many, of the pixels from `begin` to
+        `end`, which may stand beside the row."""
+        k, (at, n) = self.k, some
+        with k.loop("ox", end, begin, rolled=True) as ox:
+            ends = offset(self.ends, at)
+            total = k.let("sum", self.finish.start(ends, n))
+            pixels = self.under.all(k, self.rows, ox) if beside else self._inside(ox)
+            self._sum(total, pixels, some, held)
+            to = k.let("to", ox * self.under.channels + at)
+            (value,) = self.finish.narrow(k, [total], ends, n)
+            k.store(self.y, to, value, count=n)
+
+    def _inside(self, ox: Expr) -> list[Expr]:
+        under, w = self.under, self.layer.window
+        first = self.k.let("first_value", under.start(ox) * under.channels)
+        return [
+            offset(row, first + under.dilation_w * kx * under.channels)
+            for row in self.rows
+            for kx in range(w.kernel_w)
+        ]
+
+    def _sum(
+        self,
+        total: Var,
+        pixels: Sequence[Expr],
+        some: tuple[Expr, Expr],
+        held: list[Var],
+    ) -> None:
+        """Adds the products of all taps: of two, as int16, at once."""
+        k, v, (at, n) = self.k, self.v, some
+        step = 2 if self.layer.paired else 1
+        for tap in range(0, len(pixels), step):
+            product: Var | None = None
+            for i in range(tap, min(tap + step, len(pixels))):
+                x = v.BYTES(offset(pixels[i], at), n)
+                w = held[i] if held else self._weight(i, at, n)
+                if product is None:
+                    product = k.let("product", v.PRODUCT(x, w, n))
+                else:
+                    k.assign(product, v.MORE(product, x, w, n))
+            assert product is not None
+            k.assign(total, v.ADD(total, product, n))
