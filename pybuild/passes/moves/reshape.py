@@ -121,12 +121,12 @@ def pad_behind_reshapes(graph: Graph) -> Graph:
         given = tuple(next(pads) if at in kept else (0, 0) for at in axes)
         sizes = iter(x.shape)
         before = tuple(next(sizes) if at in kept else 1 for at in axes)
-        ends = {"dtype": x.dtype, "quant": x.quant}
-        edit.emit(Node("reshape", inner, (x.name,), (inner,)), shape=before, **ends)
+        first = Node("reshape", inner, (x.name,), (inner,))
         padded = replace(node, inputs=(inner, *node.inputs[1:]), outputs=(made,))
-        edit.emit(padded.with_attrs(pads=given), **ends)
+        padded = padded.with_attrs(pads=given)
         back = Node("reshape", f"{node.name}.less", (made,), node.outputs)
-        edit.emit(back, shape=y.shape, **ends)
+        for one, sizes_after in ((first, before), (padded, ()), (back, y.shape)):
+            edit.emit(one, shape=sizes_after, dtype=x.dtype, quant=x.quant)
     return edit.done()
 
 
