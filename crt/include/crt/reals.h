@@ -163,16 +163,21 @@ CRT_INLINE float crt_from_half(int32_t h)
     __asm__("vcvtb.f32.f16 %0, %1" : "=t"(x) : "t"(crt_int32_as_float32(h)));
     return x;
 #else
-    uint32_t bits = (uint32_t)h << 17 >> 4, sign = (uint32_t)h >> 15 << 31;
+    uint32_t bits = (uint32_t)h << 17 >> 4;
+    uint32_t sign = (uint32_t)h >> 15 << 31;
     if (bits - 0x800000u < 0xF000000u) {
         bits += 0x38000000u;
     } else if (bits >= 0x800000u) { /* infinity, NaN */
         bits += 0x70000000u;
-    } else if (bits != 0) { /* subnormal: the difference of two that are not */
-        float lifted = crt_int32_as_float32((int32_t)(bits + 0x38800000u));
+    } else if (bits != 0u) { /* subnormal: the difference of two that are not */
+        bits += 0x38800000u;
+        float lifted = crt_int32_as_float32((int32_t)bits);
         bits = (uint32_t)crt_float32_as_int32(lifted - 6.103515625e-5f);
+    } else {
+        /* 0 stays */
     }
-    return crt_int32_as_float32((int32_t)(bits | sign));
+    bits |= sign;
+    return crt_int32_as_float32((int32_t)bits);
 #endif
 }
 
@@ -195,6 +200,7 @@ CRT_INLINE float crt_from_high_half(int32_t h)
     ".set crt_q0, 0\n\t.set crt_q1, 1\n\t.set crt_q2, 2\n\t"                   \
     ".set crt_q3, 3\n\t.set crt_q4, 4\n\t.set crt_q5, 5\n\t"                   \
     ".set crt_q6, 6\n\t.set crt_q7, 7\n\t"
+/* MISRA 20.7: a word is a piece of a string */
 #define CRT_WIDEN(v, word)                                                     \
     crt_float32x4 made;                                                        \
     __asm__(CRT_NUMBERS ".inst.w " word " + 8192 * crt_%q0 + 2 * crt_%q1"      \

@@ -1,5 +1,6 @@
 /* crt/rvv_loops.h: the vectors of crt/rvv.h on machines without such, as loops
  * over lanes. Included by crt/rvv.h alone.
+ * MISRA 10.1, in this file: shifts of signed numbers are arithmetic
  * MISRA 20.7, 20.10, in this file: names of types and functions are made */
 #ifndef CRT_RVV_LOOPS_H
 #define CRT_RVV_LOOPS_H
