@@ -11,7 +11,8 @@ from pybuild.cli import main
 from tests.toolchains import ROOT, require, run
 
 PAGE = ROOT / "docs" / "own-cmake.md"
-_FILE = re.compile(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```\n", re.S)
+_MARK = r"(?:<!-- run by: [^\n]* -->\n)?"
+_FILE = re.compile(rf"<!-- file: (\S+) -->\n{_MARK}```\w*\n(.*?)```\n", re.S)
 
 
 def test_the_page_is_a_firmware_that_runs(tmp_path: Path) -> None:

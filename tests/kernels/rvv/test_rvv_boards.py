@@ -4,6 +4,7 @@ with registers of 128, 256 and 512 bits, by C and as an object of LLVM."""
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,11 +12,13 @@ import pytest
 import pybuild
 from pybuild.boards.device import Device
 from pybuild.boards.simulators.stand_ins import rv32_vectors
+from pybuild.cli import main
 from tests.boards.devices import device
 from tests.boards.side_by_side import built, must_equal_numpy
 from tests.kernels.kernel_cases import Case
 from tests.kernels.rvv.rvv_jobs import wide_layer
 from tests.kernels.vector_layers import PLAIN, layer
+from tests.toolchains import ROOT, require_module
 
 BITS = (128, 256, 512)
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
@@ -48,6 +51,17 @@ def test_random_layers(emit: str, bits: int) -> None:
     assert sum("rvv" in name for name in kernels) > len(kernels) * 2 // 3
     board = _with_registers(device("riscv32-virt-v", "zig"), bits)
     must_equal_numpy(board, library, _cases(seeds))
+
+
+def test_the_command_of_the_page(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "docs" / "riscv-vectors.md").read_text()
+    (words,) = re.findall(r"^crt (check .*)$", text, re.MULTILINE)
+    monkeypatch.chdir(ROOT)
+    require_module("ziglang")
+    assert main(words.split()) == 0
+    assert capsys.readouterr().out.rstrip().endswith("equal")
 
 
 def test_a_core_without_floats_in_vectors() -> None:
