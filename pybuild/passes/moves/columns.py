@@ -20,12 +20,13 @@ _TURNED = (*_WINDOWED, "pad", "concat", "slice", "mean")
 def stand_rows(graph: Graph) -> Graph:
     """Give each layer of [N,1,T,C] images [N,T,1,C], between reshapes, if any slides a
     window along them."""
-    turned = [node for node in graph.nodes if _is_row(node, graph)]
-    if not any(node.op in _WINDOWED and _slides(node, graph) for node in turned):
-        turned = []
+    rows = [node for node in graph.nodes if _is_row(node, graph)]
+    turned = {name for node in rows for name in node.outputs}
+    if not any(node.op in _WINDOWED and _slides(node, graph) for node in rows):
+        turned = set()
     edit, makers = Edit(graph), graph.producers()
     for node in graph.nodes:
-        if node in turned:
+        if turned.intersection(node.outputs):
             _turn(edit, node)
         elif _is_mean_of_column(node, graph, makers):
             _mean(edit, node)
