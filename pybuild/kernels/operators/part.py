@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from pybuild.ir.loop import Const, Expr, For, Func, Let, Part, Row, Var, children
+from pybuild.ir.loop import Const, Expr, For, Func, Let, Part, Row, Var
 from pybuild.ir.loop_text import bare, text, type_text
-from pybuild.ir.loop_verify import statements
+from pybuild.ir.loop_verify import names_in, statements
 from pybuild.kernels.base.specialise import rows_of, with_constants, with_rows
 
 
@@ -42,17 +42,12 @@ def with_known_rows(
     deciding = _deciding(func)
     known = {i: n for i, n in enumerate(values) if func.args[i].name in deciding}
     fixed = with_constants(func, known)
-    once = {
-        loop.var: loop.start
-        for loop in statements(fixed.body)
-        if isinstance(loop, For) and _turns(loop) == 1
+    loops = [loop for loop in statements(fixed.body) if isinstance(loop, For)]
+    again = {loop.var for loop in loops if _turns(loop) != 1}
+    once: dict[Expr, Expr] = {
+        loop.var: loop.start for loop in loops if loop.var not in again
     }
-    again = {
-        loop.var
-        for loop in statements(fixed.body)
-        if isinstance(loop, For) and _turns(loop) != 1
-    }
-    fixed = with_rows(fixed, {v: n for v, n in once.items() if v not in again})
+    fixed = with_rows(fixed, once)
     if not all(isinstance(row.index, Const) for row in rows_of(fixed)):
         return None
     left = set(fixed.args)
@@ -65,26 +60,17 @@ def _deciding(func: Func) -> Collection[str]:
     read: dict[str, set[str]] = {}
     for stmt in statements(func.body):
         if isinstance(stmt, Let):
-            read.setdefault(stmt.var.name, set()).update(_names([stmt.value]))
+            read.setdefault(stmt.var.name, set()).update(names_in(stmt.value))
         elif isinstance(stmt, For):
-            ends = _names([stmt.start, stmt.stop])
+            ends = names_in(stmt.start) | names_in(stmt.stop)
             read.setdefault(stmt.var.name, set()).update(ends)
     found: set[str] = set()
-    ahead = _names([row.index for row in rows_of(func)])
+    ahead = {name for row in rows_of(func) for name in names_in(row.index)}
     while ahead:
         name = ahead.pop()
         if name not in found:
             found.add(name)
             ahead |= read.get(name, set())
-    return found
-
-
-def _names(exprs: Iterable[Expr]) -> set[str]:
-    found: set[str] = set()
-    for expr in exprs:
-        if isinstance(expr, Var):
-            found.add(expr.name)
-        found |= _names(children(expr))
     return found
 
 

@@ -82,7 +82,7 @@ def of_columns(
     if by_rows is None:
         return found
     for count in _counts(graph.tensor(node.output).shape[1]):
-        band = _Band(node, graph, target, by_rows, count)
+        band = _Band(row, target, by_rows, count)
         able = [c for c in offers(band.node, band.graph) if _is_plain(c)]
         least = min((c.cost for c in able), default=0)
         near = [c for c in able if c.cost <= _NEAR * least]
@@ -139,17 +139,16 @@ class _Band:
     """
 
     def __init__(
-        self, node: Node, graph: Graph, target: Target, one: Candidate, count: int
+        self, row: tuple[Node, Graph], target: Target, one: Candidate, count: int
     ) -> None:
+        """row: the layer as `turned` has it; one: its kernel of a row a call"""
         made, read = one.outputs[0], one.inputs[0]
         self.one, self.target, self.count = one, target, count
         self.window = (count - 1) * read.stride + read.window
         self.made = replace(made, window=count, stride=count)
         self.read = replace(read, window=self.window, stride=count * read.stride)
-        row = turned(node, graph)
-        assert row is not None
-        self.node, whole = row
-        self.node = replace(self.node, attrs={**self.node.attrs, "pads": (0,) * 4})
+        node, whole = row
+        self.node = node.with_attrs(pads=(0,) * 4)
         tensors = dict(whole.tensors)
         for access, pixels in ((self.made, count), (self.read, self.window)):
             tensor = tensors[access.tensor]

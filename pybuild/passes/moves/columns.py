@@ -71,17 +71,10 @@ def _is_mean_of_column(node: Node, graph: Graph, makers: Mapping[str, Node]) -> 
 def _mean(edit: Edit, node: Node) -> None:
     """The mean along rows and columns of the column."""
     name = edit.name(node.inputs[0])
-    x, y = edit.tensors[name], edit.tensors[node.output]
-    n, rows, channels = x.shape
-    column, inner = edit.fresh(f"{name}.column"), edit.fresh(f"{node.output}.column")
-    shape = (n, rows, 1, channels)
-    edit.emit(Node("reshape", column, (name,), (column,)),
-              shape=shape, dtype=x.dtype, quant=x.quant)  # fmt: skip
-    made = replace(node, inputs=(column,), outputs=(inner,))
-    made = made.with_attrs(axes=(1, 2), keepdims=True)
-    edit.emit(made, dtype=y.dtype, quant=y.quant)
-    back = Node("reshape", f"{node.name}.row", (inner,), node.outputs)
-    edit.emit(back, shape=y.shape, dtype=y.dtype, quant=y.quant)
+    n, rows, channels = edit.tensors[name].shape
+    column = _viewed(edit, name, (n, rows, 1, channels))
+    made = node.with_attrs(axes=(1, 2), keepdims=True)
+    _replaced(edit, node, replace(made, inputs=(column,)))
 
 
 def _padded_rows(node: Node) -> tuple[int, int]:
@@ -110,11 +103,15 @@ def _turn(edit: Edit, node: Node) -> None:
         return
     if node.op in WEIGHTS:
         inputs[1] = _column(edit, inputs[1], WEIGHTS[node.op])
+    made = replace(node, inputs=tuple(inputs), attrs=exchanged(node.attrs))
+    _replaced(edit, node, made)
+
+
+def _replaced(edit: Edit, node: Node, made: Node) -> None:
+    """Emits what takes the place of a node, and its result in the shape that it had."""
     y = edit.tensors[node.output]
     inner = edit.fresh(f"{node.output}.column")
-    attrs = exchanged(node.attrs)
-    made = replace(node, inputs=tuple(inputs), outputs=(inner,), attrs=attrs)
-    edit.emit(made, dtype=y.dtype, quant=y.quant)
+    edit.emit(replace(made, outputs=(inner,)), dtype=y.dtype, quant=y.quant)
     back = Node("reshape", f"{node.name}.row", (inner,), node.outputs)
     edit.emit(back, shape=y.shape, dtype=y.dtype, quant=y.quant)
 
@@ -124,11 +121,14 @@ def _column(edit: Edit, name: str, axis: int = 1) -> str:
 
     axis  that of rows
     """
-    x = edit.tensors[name]
+    shape = swapped(edit.tensors[name].shape, axis)
     if name in edit.constants:
-        value = edit.constants[name].reshape(swapped(x.shape, axis))
-        return edit.moved(name, "column", value)
-    inner = edit.fresh(f"{name}.column")
+        return edit.moved(name, "column", edit.constants[name].reshape(shape))
+    return _viewed(edit, name, shape)
+
+
+def _viewed(edit: Edit, name: str, shape: tuple[int, ...]) -> str:
+    """A tensor in another shape."""
+    x, inner = edit.tensors[name], edit.fresh(f"{name}.column")
     node = Node("reshape", inner, (name,), (inner,))
-    edit.emit(node, shape=swapped(x.shape, axis), dtype=x.dtype, quant=x.quant)
-    return inner
+    return edit.emit(node, shape=shape, dtype=x.dtype, quant=x.quant)
