@@ -244,8 +244,8 @@ def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     if operand(node, graph, 0).dtype is DType.FLOAT32:
         return (_float_end(node, conv_sums(node, graph, x, w, np.float64), values),)
     made = conv_parameters(node, graph)
-    centred = x.astype(np.int16) - made.x_zero
-    acc = conv_sums(node, graph, centred, w, exact(w[0].size, x.dtype.itemsize))
+    centred, sizes = x.astype(np.int16) - made.x_zero, (x.itemsize, w.itemsize)
+    acc = conv_sums(node, graph, centred, w, exact(w[0].size, *sizes))
     return (finish(node, graph, _with_bias(acc, values), made),)
 
 
@@ -262,12 +262,12 @@ def depthwise(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     return (finish(node, graph, _with_bias(acc, values), made),)
 
 
-def exact(terms: int, size: int = 1) -> type[np.floating]:
-    """The smallest float in which a sum of products with int8 weights is exact.
+def exact(terms: int, x: int = 1, w: int = 1) -> type[np.floating]:
+    """The smallest float in which a sum of products is exact.
 
-    size  bytes of an input, its zero point taken out
+    x, w  bytes of an input, its zero point taken out, and of a weight
     """
-    return np.float32 if terms * 256**size * 128 < 1 << 24 else np.float64
+    return np.float32 if terms * 256 ** (x + w) < 1 << 25 else np.float64
 
 
 def _with_bias(acc: Numbers, values: Values) -> Numbers:

@@ -39,7 +39,7 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
             acc = acc + bias.astype(np.float64)
         return (clamped(node, acc.astype(np.float32)),)
     made = conv_parameters(node, graph)
-    kind = exact(w.shape[1], x.dtype.itemsize)
+    kind = exact(w.shape[1], x.itemsize, w.itemsize)
     rows = (x.astype(np.int16) - made.x_zero).astype(kind)
     sums = products(rows, w).astype(np.int64)
     if bias is not None:

@@ -18,6 +18,7 @@ from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.ops.conv import conv_parameters
+from pybuild.ops.fixed_point.centred import centred
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import Edit
 from pybuild.records import dataclass
@@ -306,9 +307,13 @@ def _layer(sweep: _Sweep, node: Node) -> bool:
     if x.dtype is not form.dtype:
         return False
     w = sweep.edit.tensors[weights]
-    if w.dtype is not DType.INT8 or w.quant is None or any(w.quant.zero_point):
+    if w.dtype is not DType.INT8 or w.quant is None:
         return False
-    inputs = [x.name, weights]
+    if any(w.quant.zero_point):
+        if not sweep.edit.known(weights) or x.dtype is not DType.INT8:
+            return False
+        w = _centred(sweep, w)
+    inputs = [x.name, w.name]
     if len(node.inputs) > 2 and node.inputs[2]:
         weights, scales = _with_room(sweep, node, x, w)
         inputs, bias = [x.name, weights], _bias(sweep, node.inputs[2], x, scales)
@@ -316,6 +321,13 @@ def _layer(sweep: _Sweep, node: Node) -> bool:
             return False
         inputs.append(bias)
     return _emit(sweep, node, inputs, form)
+
+
+def _centred(sweep: _Sweep, w: Tensor) -> Tensor:
+    """Weights without their zero points."""
+    made, value = centred(w, sweep.edit.constants[w.name])
+    name = sweep.edit.constant(f"{w.name}.centred", value, made.quant)
+    return sweep.edit.tensors[name]
 
 
 def _with_room(sweep: _Sweep, node: Node, x: Tensor, w: Tensor) -> tuple[str, Quant]:

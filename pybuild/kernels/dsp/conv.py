@@ -24,14 +24,23 @@ from pybuild.kernels.epilogues.affine import with_one_factor
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact, exact
-from pybuild.kernels.layers.conv import INT4_OUTPUTS, PIXELS, UNROLLED, WORD, Layer
+from pybuild.kernels.layers.conv import (
+    HALF,
+    INT4_OUTPUTS,
+    PIXELS,
+    UNROLLED,
+    WORD,
+    Layer,
+)
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     WEIGHTS4,
     block_starts,
     fits_int4,
     kernels_of,
+    known_int9,
     takes_pairs,
+    weights_zero,
 )
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.chunks import chunks, filled
@@ -59,6 +68,8 @@ def pack(layer: Layer, kernels: Array) -> Packed:
         return Packed.later(WEIGHTS4, lie, _arranged4, layer, kernels)
     lie = f"of each {layer.blocks} pairs of output channels a, b: words of two taps, "
     lie += "of a, then of b" if layer.apart else "256 * a + b in each half"
+    if layer.centres:
+        lie += f", of a + {layer.zero} - 128 and b + {layer.zero}"
     if layer.lone:
         lie = "words of two taps, as the patch has them"
     return Packed.later("weights", lie, _arranged, layer, kernels)
@@ -112,6 +123,23 @@ def _lanes(layer: Layer, kernels: Array, channels: Ints) -> Int32s:
     return made
 
 
+def _low(layer: Layer, lanes: Int32s) -> Int32s:
+    """Weights of second channels: with their zero point, which is a weight of 0, too;
+    not of the lanes behind all others, which no input is written to."""
+    made = lanes.copy()
+    if layer.centres:
+        made[:, : len(layer.lanes)] += layer.zero or 0
+    return made
+
+
+def _high(layer: Layer, lanes: Int32s) -> Int32s:
+    """The same of first channels, whose lanes have a sign."""
+    made = _low(layer, lanes)
+    if layer.centres:
+        made[:, : len(layer.lanes)] -= HALF
+    return made
+
+
 def _words(lanes: Int32s) -> Int32s:
     made: Int32s = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)
     return made
@@ -120,6 +148,7 @@ def _words(lanes: Int32s) -> Int32s:
 def _of_pairs(layer: Layer, kernels: Array, blocks: int, first: Ints) -> Array:
     """Words of pairs of output channels, so many pairs side by side."""
     a, b = (_lanes(layer, kernels, first + i) for i in (0, 1))
+    a, b = _high(layer, a), _low(layer, b)
     words = np.stack([_words(w) for w in ([a, b] if layer.apart else [256 * a + b])], 2)
     return words.reshape(-1, blocks, *words.shape[1:]).transpose(0, 2, 1, 3)
 
@@ -212,14 +241,20 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer, the fastest first: none, or one and
     those that need less scratch, have code that other layers may share, or little."""
-    if not takes_pairs(node, graph, target, sums=True):
+    if not takes_pairs(node, graph, target, sums=True, nine=True):
         return []
     kernels = kernels_of(node, graph)
+    nine = known_int9(node, graph)
+    zero = weights_zero(kernels) if nine else None
+    if nine and zero is None:
+        return []
     sums, epilogue = ended_sums(node, graph, kernels)
     count = calls[0] * calls[1] * window.out_width
     pixels = PIXELS if count > 1 else 1
     layers = [
-        Layer(replace(window, groups=groups), epilogue, sums.made.x_zero, pixels)
+        Layer(
+            replace(window, groups=groups), epilogue, sums.made.x_zero, pixels, zero=zero
+        )
         for groups in (window.groups, _fewer_groups(window))
     ]
     able = [one for one in layers if one.run >= WORD]
@@ -254,22 +289,24 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
         return layer
     if layer.int4:
         return _runs_of_int4(layer, kernels)
-    if int(kernels.min(initial=0)) < -127:
+    if int(kernels.min(initial=0)) < -127 and not layer.centres:
         return replace(layer, apart=True)
     few = chunks(np.arange(len(kernels)), len(layer.order))
-    lanes = (np.abs(_lanes(layer, kernels, channels)) for channels in few)
+    lanes = (np.abs(_high(layer, _lanes(layer, kernels, some))) for some in few)
     each = (w.reshape(len(w), layer.turns, -1).sum(2, dtype=np.int32) for w in lanes)
     # of millions of weights these are millions too
-    small = np.min_scalar_type(127 * len(layer.order) // layer.turns)
+    small = np.min_scalar_type(128 * len(layer.order) // layer.turns)
     room = np.empty(len(kernels) * layer.turns, small)
     turns = filled(room, each).reshape(len(kernels), -1)
     reach = 128 * int(turns.sum(1, dtype=np.int64).max(initial=0))
-    if 256 * reach + _SPARE <= _MOST:
+    spare = 128 * 255 * len(layer.lanes) if layer.centres else _SPARE
+    if 256 * reach + spare <= _MOST:
         return layer
     if not isinstance(layer.epilogue, Bare):
         layer = replace(layer, epilogue=exact(made, len(kernels)))
     layer = replace(layer, runs=2)
-    while 256 * _of_run(layer, turns) + reach > _MOST:
+    least = spare if layer.centres else reach
+    while 256 * _of_run(layer, turns) + least > _MOST:
         layer = replace(layer, runs=layer.runs + 1)
     return layer
 

@@ -29,7 +29,7 @@ from pybuild.kernels.dsp.conv_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_of
-from pybuild.kernels.layers.conv import WRITTEN_OUT, Layer
+from pybuild.kernels.layers.conv import HALF, WRITTEN_OUT, Layer
 
 
 @once
@@ -69,6 +69,11 @@ class _Writer:
         self.given = dict[str, Expr]()
         if not layer.long or layer.pixels > 1:  # there is a loop over turns
             self.given["turns"] = k.arg("turns", layer.turns)
+        if layer.centres:
+            zero = layer.zero or 0
+            self.given["lanes"] = k.arg("lanes", len(layer.lanes) // 2)
+            self.given["high_zero"] = k.arg("high_zero", HALF - zero)
+            self.given["low_zero"] = k.arg("low_zero", -zero)
         if layer.runs > 1:
             self.given["runs"] = k.arg("runs", layer.runs)
             self.given["run_turns"] = k.arg("run_turns", layer.run_turns)

@@ -16,6 +16,8 @@ from pybuild.kernels.epilogues.rounded import Rounded
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.conv import Layer
 
+_ONES = 0x00010001
+_LOW_BYTES = 0x00FF00FF
 # 256 * a + b, and b: of two channels a and b; or both, where words hold one alone
 _Pair = tuple[Var, Var]
 Memory = tuple[Var, Var, Expr]
@@ -42,6 +44,8 @@ class Sums:
         if layer.lone:
             self._lone(pixels, memory, y)
             return
+        if layer.centres:
+            self._centre(pixels)
         start: Expr = const(0)
         if layer.whole:
             across = 2 if pixels < layer.pixels and layer.twice else 1
@@ -57,6 +61,22 @@ class Sums:
                 if layer.outputs % last:
                     channel = k.let("first", minimum(channel, self.outputs - last))
                 self._block(pixels, last // 2, memory, y, channel)
+
+    def _centre(self, pixels: int) -> None:
+        """What the zero point of the weights takes off the sums of each pixel, of the
+        first channel of a pair and of the second."""
+        k, known = self.k, self.known
+        totals = [k.let(f"total{p}", 0) for p in range(pixels)]
+        x = k.let("summed", known["taps"])
+        with k.loop("lane", known["lanes"], rolled=True):
+            for p, total in enumerate(totals):
+                k.assign(total, DOT2(load(x, p), const(_ONES), total))
+            k.assign(x, offset(x, self.layer.pixels))
+        zeros = known["high_zero"], known["low_zero"]
+        self.centres = [
+            [k.let(f"centre{which}_{p}", total * zero) for p, total in enumerate(totals)]
+            for which, zero in enumerate(zeros)
+        ]
 
     def _lone(self, pixels: int, where: Memory, y: Expr) -> None:
         """The only output channel."""
@@ -187,9 +207,13 @@ class Sums:
             if self.layer.apart:
                 low = pairs.pop(0)
             else:
-                low = k.let("single", EVEN_BYTES(pair))
+                low = k.let("single", self._second(pair))
             for value, (_, alone) in zip(values, block, strict=True):
                 k.assign(alone, DOT2(value, low, alone))
+
+    def _second(self, pair: Var) -> Expr:
+        """The weights of the second of two channels."""
+        return pair & const(_LOW_BYTES) if self.layer.centres else EVEN_BYTES(pair)
 
     def _weights(self, words: Var, block: int) -> list[Var]:
         """The weights of so many blocks that one load reads: of two neighbouring
@@ -218,7 +242,7 @@ class Sums:
         rounds = isinstance(epilogue, Rounded)
         for which in (0, 1):
             to = [
-                (self._told(pair, which), y, self.out_channels * p + which)
+                (self._told(pair, which, p), y, self.out_channels * p + which)
                 for p, pair in enumerate(sums)
             ]
             if isinstance(epilogue, Exact):
@@ -243,10 +267,13 @@ class Sums:
             with self.finish.cheap(k, factor, to):
                 if signed:
                     row = self.finish.row(k, words)
-                for (both, alone), (_, _, place) in zip(sums, to, strict=True):
+                for p, ((both, alone), (_, _, place)) in enumerate(
+                    zip(sums, to, strict=True)
+                ):
                     total: Expr = alone if which else both
                     bits = FRACTION if not which and not apart else 0
                     total = both - alone if bits else total
+                    total = self._centred(total, which, p, bits)
                     if row is not None:
                         if rounds:  # the same of sums that are shifted
                             total = k.let("total", IN_ORDER(total))
@@ -257,10 +284,17 @@ class Sums:
                         value = self.finish.narrow(scaled, factor)
                     k.store(y, place, value)
 
-    def _told(self, pair: _Pair, which: int) -> Expr:
+    def _told(self, pair: _Pair, which: int, pixel: int) -> Expr:
         """The sum of one of two channels."""
         first, second = pair
-        if which:
-            return second
         alone = self.layer.runs > 1 or self.layer.separate
-        return first if alone else (first - second) >> 8
+        total: Expr = first if alone else (first - second) >> 8
+        return self._centred(second if which else total, which, pixel)
+
+    def _centred(self, total: Expr, which: int, pixel: int, bits: int = 0) -> Expr:
+        """A sum, times two to the power of `bits`, less what the zero point of the
+        weights adds."""
+        if not self.layer.centres:
+            return total
+        less: Expr = self.centres[which][pixel]
+        return total + (less << bits if bits else less)

@@ -23,6 +23,7 @@ _SHORT = 8  # pixels: of longer rows one left over is a small part
 INT4_OUTPUTS = 4  # whose int4 weights one word holds
 PIXELS = 2  # of a row, whose values one load reads
 WORD = 4  # bytes that one load widens
+HALF = 128  # what makes an int8 a uint8
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Layer:
     by_pairs  two output channels are done together and no more: little code
     long    where all pixels are there all pairs of taps are one turn
     int4    a half of a weight word holds the weights of four output channels
+    zero    is added to weights of nine bits, which makes uint8 of them; None: they
+            have eight
     """
 
     window: Window
@@ -51,6 +54,13 @@ class Layer:
     by_pairs: bool = False
     long: bool = False
     int4: bool = False
+    zero: int | None = None
+
+    @property
+    def centres(self) -> bool:
+        """True if what the zero point of the weights adds is taken off the sums: a
+        word of a channel that is alone has room for nine bits."""
+        return self.zero is not None and not self.lone
 
     @property
     def separate(self) -> bool:
@@ -77,7 +87,8 @@ class Layer:
     def may_be_direct(self) -> bool:
         """True if words of the row are what turns read."""
         w = self.window
-        return w.pointwise and w.groups == 1 and w.channels % 8 == 0
+        alone = w.pointwise and w.groups == 1 and w.channels % 8 == 0
+        return alone and not self.centres
 
     @property
     def blocks(self) -> int:
@@ -244,6 +255,8 @@ class Layer:
         """The part of the key that depends on how weights lie, and where the sums of
         two channels are kept."""
         kept = "apart" if self.apart else "runs" if self.runs > 1 else ""
+        if self.centres:
+            return "w9" + f"_{kept}" * bool(kept)
         return "int4" + f"_{kept}" * bool(kept) if self.int4 else kept
 
     @property
@@ -274,6 +287,7 @@ class Layer:
         kind = "fully connected layer" if dense else "convolution"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         weights = "int8 x int4" if self.int4 else "int8"
+        weights += " x uint8 less a zero point" * (self.zero is not None)
         first = "whose bytes are widened as they are read"
         if not self.direct:
             first = "widened to int16 into the patch"
@@ -298,6 +312,14 @@ class Layer:
                 "adds to all sums, three of b, c and d alone tell them apart, and 8 "
                 f"times the sum of the inputs is subtracted. {taps} taps in a turn; "
                 "weights and epilogue forward."
+            )
+        if self.centres:
+            return (
+                f"All output channels of {many}. Of each two channels, a and b, a lane "
+                "of a weight word is 256 * (a - 128) + b, so one product adds to both "
+                "sums, and a second of b alone tells them apart; what the zero point of "
+                "the weights adds is the same in all channels, and is taken off. "
+                f"{taps} taps in a turn; weights and epilogue forward."
             )
         return (
             f"All output channels of {many}. Of each two channels, a and b, a lane of "

@@ -126,12 +126,16 @@ def fixed(node: Node, graph: Graph) -> bool:
     return all(graph.known(name) for name in node.inputs[1:] if name)
 
 
-def takes_pairs(node: Node, graph: Graph, target: Target, sums: bool = False) -> bool:
+def takes_pairs(
+    node: Node, graph: Graph, target: Target, sums: bool = False, nine: bool = False
+) -> bool:
     """True if a layer may have kernels on pairs of int16: int8, weights known.
 
     sums  or one whose output is its sums
+    nine  or one whose weights have nine bits
     """
     known = known_int8(node, graph) or (sums and known_bare(node, graph))
+    known = known or (nine and known_int9(node, graph))
     return "dsp" in target.features and known
 
 
@@ -173,12 +177,26 @@ def is_bare(node: Node, graph: Graph) -> bool:
 
 def known_bare(node: Node, graph: Graph) -> bool:
     """True if a layer's output is its sums, and its weights are known."""
-    return is_bare(node, graph) and fixed(node, graph)
+    whole = graph.tensor(node.inputs[1]).dtype is DType.INT8
+    return whole and is_bare(node, graph) and fixed(node, graph)
 
 
 def known_int8(node: Node, graph: Graph) -> bool:
-    """True if a layer is of int8, and its weights are known."""
-    return graph.tensor(node.output).dtype is DType.INT8 and fixed(node, graph)
+    """True if a layer and its weights are of int8, and these are known."""
+    whole = {graph.tensor(name).dtype for name in (node.inputs[1], node.output)}
+    return whole == {DType.INT8} and fixed(node, graph)
+
+
+def known_int9(node: Node, graph: Graph) -> bool:
+    """True if a layer is of int8, and its weights, which are known, of int16."""
+    types = [graph.tensor(name).dtype for name in (node.inputs[1], node.output)]
+    return types == [DType.INT16, DType.INT8] and fixed(node, graph)
+
+
+def weights_zero(kernels: Array) -> int | None:
+    """What makes uint8 of weights of nine bits; None: there is no such number."""
+    low, high = int(kernels.min(initial=0)), int(kernels.max(initial=0))
+    return -low if high - low <= DType.UINT8.high else None
 
 
 def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:

@@ -15,6 +15,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     FLOAT32,
     INT8,
+    INT16,
     INT32,
     INT64,
     UINT16,
@@ -58,6 +59,7 @@ class Layer:
     elem    of activations; the weights are float32 or int8
     total   of the sums
     halves  float32 weights are float16
+    wide    int8 weights are int16: of nine bits
     """
 
     window: Window
@@ -68,6 +70,7 @@ class Layer:
     elem: DType = INT8
     total: DType = INT32
     halves: bool = False
+    wide: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -88,7 +91,8 @@ class Layer:
         """The type of weights; of float16 their bits."""
         if self.halves:
             return UINT16
-        return FLOAT32 if self.is_float else INT8
+        whole = INT16 if self.wide else INT8
+        return FLOAT32 if self.is_float else whole
 
     @property
     def group_outputs(self) -> int:
@@ -110,7 +114,7 @@ class Layer:
         kind = short(self.elem) + ("_s64" if self.total is INT64 else "")
         tail = "_".join(str(size) for size, _, _ in self.blocks)
         over = "over" if self.over else ""
-        kind += "_f16" * self.halves
+        kind += "_f16" * self.halves + "_w16" * self.wide
         parts = ("conv2d", kind, self.window.key, self.finish.key, tail, over)
         return "_".join(p for p in parts if p)
 
@@ -118,7 +122,7 @@ class Layer:
     def doc(self) -> str:
         """The comment in the kernel's C."""
         real = "float32" + " x float16" * self.halves
-        kinds = real if self.is_float else f"{self.elem.value} x int8"
+        kinds = real if self.is_float else f"{self.elem.value} x {self.stored.value}"
         sums = "" if self.is_float else f", {self.total.value} sums"
         blocks = " then ".join(str(size) for size, _, _ in self.blocks)
         copied = "each pixel is copied first; " if self.over else ""
@@ -305,7 +309,8 @@ def weighted(
         sizes = tuple(size for size in sizes if size < _INTERLEAVED)
         sizes = sizes if len(sizes) > 1 else (_INTERLEAVED // 2, 1)
     elem, total = graph.tensor(node.inputs[0]).dtype, DType.of(bias)
-    layer = Layer(window, finish, sizes, x_zero, False, elem, total, halves)
+    wide = weights.dtype == np.int16
+    layer = Layer(window, finish, sizes, x_zero, False, elem, total, halves, wide)
     added = () if layer.is_bare else (Packed("bias", bias, order=EACH),)
     tables = (pack(layer, weights), *added, *layer.finish.tables())
     return layer, tables

@@ -10,6 +10,7 @@ from pybuild.ir.graph import Tensor
 from pybuild.ir.loop import (
     FLOAT32,
     INT8,
+    INT16,
     INT32,
     INT64,
     UINT16,
@@ -44,6 +45,7 @@ class Layer:
     elem     of activations; the weights are float32 or int8
     total    of the sums
     halves   float32 weights are float16
+    wide     int8 weights are int16: of nine bits
     """
 
     window: Window
@@ -52,6 +54,7 @@ class Layer:
     elem: DType = INT8
     total: DType = INT32
     halves: bool = False
+    wide: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -72,7 +75,8 @@ class Layer:
         """The type of weights; of float16 their bits."""
         if self.halves:
             return UINT16
-        return FLOAT32 if self.is_float else INT8
+        whole = INT16 if self.wide else INT8
+        return FLOAT32 if self.is_float else whole
 
     @property
     def multiplier(self) -> int:
@@ -89,7 +93,7 @@ class Layer:
         parts = (
             "depthwise",
             short(self.elem) + ("_s64" if self.total is INT64 else ""),
-            "f16" * self.halves,
+            "f16" * self.halves + "w16" * self.wide,
             f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
             "padded" if w.padded else "",
             "dilated" if w.dilated else "",
@@ -99,18 +103,23 @@ class Layer:
         return "_".join(p for p in parts if p)
 
     @property
+    def _kinds(self) -> str:
+        whole = f"{self.elem.value} x {self.stored.value}, {self.total.value} sums"
+        real = "float32" + " x float16" * self.halves
+        return real if self.is_float else whole
+
+    @property
     def doc(self) -> str:
         """The comment in the kernel's C."""
-        w, kinds = self.window, f"{self.elem.value} x int8, {self.total.value} sums"
+        w = self.window
         taps = f"{w.kernel_h}x{w.kernel_w} windows" if self.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""
         several = " for each of its outputs" if self.multiplier > 1 else ""
-        real = "float32" + " x float16" * self.halves
         order = f"channel by channel{several}, all taps written out"
         if not self.unrolled:
             order = f"{BLOCK} sums at a time, tap by tap"
         return told(
-            f"depthwise convolution, {real if self.is_float else kinds}: "
+            f"depthwise convolution, {self._kinds}: "
             f"{taps}{beside}{', with gaps between taps' * w.dilated}",
             f"pixel by pixel; {order}; weights from the first to the last",
             self.finish.words,

@@ -31,10 +31,13 @@ from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import (
     WEIGHTS4,
     fits_int4,
-    fixed,
     in_blocks,
     is_bare,
     kernels_of,
+    known_bare,
+    known_int8,
+    known_int9,
+    weights_zero,
 )
 from pybuild.kernels.scalar import conv_image
 from pybuild.kernels.scalar.conv_code import kernel
@@ -226,15 +229,18 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, one, or one that other layers
     may share and a faster one."""
-    is_int8 = graph.tensor(node.output).dtype is DType.INT8
-    is_int8 = is_int8 or is_bare(node, graph)
-    known = takes_int16(node, graph) or (is_int8 and fixed(node, graph))
+    wide = known_int9(node, graph)
+    is_int8 = wide or known_int8(node, graph) or known_bare(node, graph)
+    known = takes_int16(node, graph) or is_int8
     if not (target.sums and known) or (paired and window.groups > 1):
         return []
     kernels = kernels_of(node, graph)
     if not is_int8:
         return _of_int16(node, graph, target, window, rows, calls, kernels, paired)
-    if "dsp" in target.features and kernels.shape[1] >= WORD:
+    zero = weights_zero(kernels) if wide else None
+    if (wide and zero is None) or (
+        "dsp" in target.features and kernels.shape[1] >= WORD
+    ):
         return []  # dsp/conv.py's are faster
     if paired and not fits_pairs(kernels):
         return []
@@ -247,7 +253,11 @@ def candidates(
     row = is_row_by_row(window, rows, calls) and not is_bare(node, graph)
     layers = _layers(window, epilogue, sums.made.x_zero, target, paired, row)
     made = [(layer, rows, calls) for layer in layers]
-    if layers and not paired:
+    if wide:
+        made = [
+            (replace(layer, unsigned=True, zero=zero), rows, calls) for layer in layers
+        ]
+    elif layers and not paired:
         most = calls[1] * min(map(cost, layers)), max(one.scratch for one in layers)
         image = conv_image.image_layer(layers[0], node, graph, target, most)
         made += [] if image is None else [image]

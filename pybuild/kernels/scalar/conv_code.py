@@ -72,6 +72,9 @@ class _Writer:
         elif layer.window.padded:
             zero = layer.x_zero + (HALF if layer.unsigned else 0)
             self.x_zero = k.arg("x_zero", zero)
+        self.less_half: Expr = const(-layer.half)
+        if layer.zero is not None:
+            self.less_half = k.arg("weights_zero", -layer.zero)
         words = k.row("words", after, INT32, writable=True)
         self.sums = words
         if layer.halved:
@@ -201,7 +204,7 @@ class _Writer:
         for more in range(self.layer.lanes - self.layer.taps):
             k.store(to, more * self.layer.pixels, const(0, self.elem))
         if total is not None:
-            k.store(self.sums, pixel, total * -self.layer.half)
+            k.store(self.sums, pixel, total * self.less_half)
 
     def _cut(self, x0: Expr, to: Var) -> None:
         """The columns of a window that lie in the row."""

@@ -27,6 +27,7 @@ class Layer:
 
     channels, pixels  of the output whose sums are computed together
     unsigned          pixels and weights are stored with HALF added
+    zero              is added to weights of nine bits instead; None: they have eight
     paired            a word holds the weights of two channels, a sum both sums, of
                       int16 each; these weights are what they are
     int4              a byte holds the weights of two channels
@@ -57,6 +58,7 @@ class Layer:
     turn: int = 0
     image: Image | None = None
     int4: bool = False
+    zero: int | None = None
 
     @property
     def centred(self) -> bool:
@@ -117,6 +119,8 @@ class Layer:
     @property
     def half(self) -> int:
         """What makes a weight that is stored one without a sign."""
+        if self.zero is not None:
+            return self.zero
         return HALF4 if self.int4 else HALF
 
     @property
@@ -207,6 +211,8 @@ class Layer:
     @property
     def types(self) -> str:
         """The part of the key that depends on the types of values."""
+        if self.zero is not None:
+            return "w9"
         if self.elem is DType.INT8:
             return "centred" if self.centred else ""
         return "s16_words" if self.held is DType.INT32 else "s16"
@@ -241,8 +247,10 @@ class Layer:
         if self.image is not None:
             first += ", without the rows beside the image"
         bits = "int32" if not self.run_turns else "int64"
+        weights = " x int4" if self.int4 else " x uint8 less a zero point"
+        weights *= self.int4 or self.zero is not None
         return told(
-            f"convolution, {self.elem.value}{' x int4' * self.int4}, {bits} sums: "
+            f"convolution, {self.elem.value}{weights}, {bits} sums: "
             f"{self.window.words}",
             f"windows of {self.pixels} pixel{'s' * (self.pixels > 1)} at a time, "
             f"{first}; then all output channels; weights forward, once for "

@@ -65,13 +65,13 @@ def candidates(
     epilogue, start, x_zero = _ended(node, graph, kernels, target)
     lie, taps = "channels, taps row by row", np.ascontiguousarray(kernels)
     packed = Packed("weights", taps, order=lie), *tables(epilogue, start)
-    found = []
+    found, elem = [], DType.of(kernels)
     if not isinstance(epilogue, End16) and not unsigned and "mve" not in features:
         most = target.row_sums
         found = depthwise_rows.candidates(
             window, epilogue, kernels, x_zero, rows, calls, packed, most
         )
-    if is_int8 and window.channels >= GROUP and features & {"dsp", "mve"}:
+    if elem is DType.INT8 and is_int8 and window.channels >= GROUP and features & {"dsp", "mve"}:
         return found  # those of four channels are faster
     for shape, access, count in (
         (None, rows, calls),
@@ -79,7 +79,7 @@ def candidates(
     ):
         layer = min(
             (
-                Layer(window, epilogue, x_zero, n, shape, unsigned)
+                Layer(window, epilogue, x_zero, n, shape, unsigned, elem)
                 for n in range(1, min(target.row_sums, window.out_width) + 1)
             ),
             key=cost,

@@ -46,6 +46,7 @@ class Layer:
     image     None: a call makes one row, of rows that need not be neighbours
     pixels    of a row whose sums are computed together
     unsigned  pixels are copied with HALF added; those of int16 as words
+    weights   their element type: int16 of nine bits
     """
 
     window: Window
@@ -54,6 +55,7 @@ class Layer:
     pixels: int
     image: Image | None = None
     unsigned: bool = False
+    weights: DType = INT8
 
     @property
     def elem(self) -> DType:
@@ -76,7 +78,8 @@ class Layer:
     def types(self) -> str:
         """The part of the key that depends on the types of values."""
         if self.elem is INT8:
-            return "unsigned" if self.unsigned else ""
+            wide = "" if self.weights is INT8 else "w16"
+            return "_".join(p for p in ("unsigned" * self.unsigned, wide) if p)
         return "s16_words" if self.unsigned else "s16"
 
     @property
@@ -153,7 +156,7 @@ class Layer:
         gaps = ", with gaps between taps" if w.dilated else ""
         whole = "the rows under the window" if self.image is None else "the whole plane"
         return told(
-            f"depthwise convolution, {self.elem.value}, int32 sums: "
+            f"depthwise convolution, {self.elem.value} x {self.weights.value}, int32 sums: "
             f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"channel by channel: {whole} copied side by side, margins included, then "
             "its sums; weights forward",
@@ -185,7 +188,7 @@ class _Writer:
         after = self.dilation_h * (w.kernel_h - 1) + 2
         after = after if layer.image is None else const(2)
         self.y = k.row("y", 0, layer.elem, writable=True)
-        self.weights = k.row("weights", after, INT8)
+        self.weights = k.row("weights", after, layer.weights)
         self.ends = k.row("epilogue", after + 1, INT32)
         after, rules = after + 2, None
         if exact_of(layer.epilogue) is not None:

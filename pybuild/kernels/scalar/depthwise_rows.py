@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.ir.loop import INT8, INT32, Const, Expr, Var, cast, load, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
@@ -32,12 +32,14 @@ MOST_TAPS = 32  # of a sum: they are written out
 class Layer:
     """A depthwise convolution as its kernel sees it; every pixel of a row in one block.
 
-    zero  the input's zero point: taps on padding add to sums where it is not 0
+    zero     the input's zero point: taps on padding add to sums where it is not 0
+    weights  their element type: int16 of nine bits
     """
 
     window: Window
     epilogue: Epilogue
     zero: int
+    weights: DType = INT8
 
     @property
     def edges(self) -> list[int]:
@@ -76,6 +78,7 @@ class Layer:
             f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
             f"left{w.left}" if w.left else "",
             "zero" if self.edges else "",
+            "" if self.weights is INT8 else "w16",
             self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
@@ -85,7 +88,8 @@ class Layer:
         """The comment in the kernel's C."""
         w = self.window
         return told(
-            f"depthwise convolution, int8, int32 sums: {w.kernel_h}x{w.kernel_w} "
+            f"depthwise convolution, int8 x {self.weights.value}, int32 sums: "
+            f"{w.kernel_h}x{w.kernel_w} "
             f"windows of rows of {w.width}, stride {w.stride_w}",
             f"channel by channel: all {w.out_width} sums of the row together, rows "
             "read where they lie; weights forward",
@@ -119,7 +123,7 @@ def candidates(
     """
     if window.out_width > pixels or kernels.shape[1] > MOST_TAPS:
         return []
-    layer = Layer(window, epilogue, x_zero)
+    layer = Layer(window, epilogue, x_zero, DType.of(kernels))
     if not layer.uses:  # all taps of a row lie on padding
         return []
     k = kernel(layer)
@@ -161,7 +165,7 @@ class _Writer:
         self.rows = [
             k.row(f"row{ky}", ky * w.dilation_h + 1, INT8) for ky in range(w.kernel_h)
         ]
-        self.weights = k.let("w", k.row("weights", after, INT8))
+        self.weights = k.let("w", k.row("weights", after, layer.weights))
         self.ends = k.let("next_epilogue", k.row("epilogue", after + 1, INT32))
         after, rules = after + 2, None
         if exact_of(layer.epilogue) is not None:

@@ -82,8 +82,10 @@ def windows(
 
 
 def layer_types(node: Node, graph: Graph, x: Tensor, w: Tensor) -> DType:
-    """The type of activations: that of the weights, or int16 with int8 weights."""
-    if x.dtype is DType.INT16 and w.dtype is DType.INT8:
+    """The type of activations: that of the weights, or int16 with int8 weights, or int8
+    with int16 weights: those of nine bits, as a zero point that is taken out leaves
+    them."""
+    if {x.dtype, w.dtype} == {DType.INT8, DType.INT16}:
         computable(node, graph, w)
         return computable(node, graph, x)
     if w.dtype is DType.INT16:
@@ -95,7 +97,7 @@ def layer_types(node: Node, graph: Graph, x: Tensor, w: Tensor) -> DType:
 def check_weights(node: Node, graph: Graph, channels: int, axis: int) -> None:
     """Scales per tensor or per output channel; a bias that fits."""
     x, w = operand(node, graph, 0), operand(node, graph, 1)
-    if w.dtype is DType.INT8:
+    if not w.dtype.is_float:
         assert w.quant is not None  # same_types has seen to it
         count = len(w.quant.scale)
         if any(w.quant.zero_point):
@@ -107,7 +109,7 @@ def check_weights(node: Node, graph: Graph, channels: int, axis: int) -> None:
     bias = optional(node, graph, 2)
     if bias is None:
         return
-    expected = DType.INT32 if w.dtype is DType.INT8 else DType.FLOAT32
+    expected = DType.FLOAT32 if w.dtype.is_float else DType.INT32
     if x.dtype is DType.INT16 and bias.dtype is DType.INT64:
         expected = DType.INT64
     if bias.shape != (channels,) or bias.dtype is not expected:

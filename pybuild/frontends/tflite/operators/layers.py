@@ -11,10 +11,10 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.draft.builder import Call
-from pybuild.frontends.tflite.operators import asymmetric
 from pybuild.frontends.tflite.operators.hybrid import Hybrid, is_hybrid
 from pybuild.frontends.tflite.operators.hybrid import emit as emit_hybrid
 from pybuild.ir.graph import Attr, Quant, Tensor
+from pybuild.ops.fixed_point.centred import centred
 from pybuild.ops.fixed_point.quant import dequantized as to_real
 from pybuild.ops.fixed_point.quant import quantized
 
@@ -69,6 +69,16 @@ def weights(call: Call, x: Tensor, keep: bool = True) -> tuple[Tensor, Array]:
     return tensor, value
 
 
+def without_zero(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
+    """Weights without their zero point, as uint8 files have them.
+
+    LiteRT's convolutions of int8 do not look at it: theirs is refused later.
+    """
+    looks = call.builder.has_twin(call.index(1)) or call.flat.code == "FULLY_CONNECTED"
+    one = tensor.quant is not None and len(tensor.quant.zero_point) == 1
+    return centred(tensor, value) if looks and one else (tensor, value)
+
+
 def dequantised(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
     """A constant as float32, computed now."""
     if value.dtype == np.float16:
@@ -105,8 +115,7 @@ def conv2d(call: Call) -> None:
     if is_hybrid(call, x, tensor):
         _hybrid_conv(call, x, tensor, value)
         return
-    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
-    _conv(call, x, call.builder.add(tensor, value))
+    _conv(call, x, call.builder.add(*without_zero(call, tensor, value)))
 
 
 def _hybrid_conv(call: Call, x: Tensor, tensor: Tensor, value: Array) -> None:
@@ -144,12 +153,7 @@ def depthwise_conv2d(call: Call) -> None:
         attrs = {**window(call, x, value.shape[1:3]), **fused(call)}
         emit_hybrid(call, how, x, (tensor, value[0]), bias(call, x), attrs)
         return
-    grouped = asymmetric.depthwise(call, x, tensor, value)
-    if grouped is not None:
-        x, tensor, value = grouped
-        _conv(call, x, call.builder.add(tensor, value))
-        return
-    _, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    tensor, value = without_zero(call, tensor, value)
     quant = tensor.quant
     if quant is not None and quant.axis is not None:
         quant = Quant(quant.scale, quant.zero_point, quant.axis - 1)
@@ -183,8 +187,7 @@ def fully_connected(call: Call) -> None:
         how = Hybrid("dense", x.size // depth, asymmetric=zero)
         emit_hybrid(call, how, x, (tensor, value), added, fused(call))
         return
-    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
-    w = call.builder.add(tensor, value)
+    w = call.builder.add(*without_zero(call, tensor, value))
     call.emit("dense", (x.name, w.name, added), fused(call))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.draft.flow import Flow
-from pybuild.frontends.tflite.operators import asymmetric, layers, logs
+from pybuild.frontends.tflite.operators import layers, logs
 from pybuild.frontends.tflite.operators.elements import Handler, typed, unsupported
 from pybuild.frontends.tflite.operators.fixed import (
     inverse_root,
@@ -118,7 +118,7 @@ def transpose_conv(call: Call) -> None:
         what = f"input {list(x.shape)}, weights {list(value.shape)}"
         raise call.error(f"{what}, strides {strides} make no sense")
     bias = layers.bias(call, x, 3)
-    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    tensor, value = layers.without_zero(call, tensor, value)
     sizes = zip(x.shape[1:3], value.shape[1:3], strides, wanted[1:3], strict=True)
     (top, bottom), (left, right) = (_around(call, *each) for each in sizes)
     w = flow.flip(flow.flip(call.builder.add(tensor, value), 1), 2)

@@ -1,0 +1,28 @@
+"""Weights whose zero point is taken out: int8 if they fit, else int16, of nine bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.ir.graph import Tensor
+
+
+def centred(tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
+    """The tensor and value of int8 weights without their zero points."""
+    quant = tensor.quant
+    if quant is None or not any(quant.zero_point):
+        return tensor, value
+    zero = np.asarray(quant.zero_point, np.int16)
+    if len(zero) > 1:
+        row = [1] * value.ndim
+        row[quant.axis or 0] = len(zero)
+        zero = zero.reshape(row)
+    wide = value.astype(np.int16) - zero
+    low, high = wide.min(initial=0), wide.max(initial=0)
+    small = low >= DType.INT8.low and high <= DType.INT8.high
+    made: Array = wide.astype(np.int8) if small else wide
+    bare = replace(quant, zero_point=(0,))
+    return replace(tensor, dtype=DType.of(made), quant=bare), made
