@@ -161,12 +161,16 @@ def quads(kernels: Array, words: int) -> Array:
     return taps[:, :, (0, 2, 1, 3)]
 
 
-def takes_vectors(node: Node, graph: Graph, target: Target, sums: bool = False) -> bool:
+def takes_vectors(
+    node: Node, graph: Graph, target: Target, sums: bool = False, nine: bool = False
+) -> bool:
     """True if a layer may have kernels on vectors of bytes: int8, weights known.
 
     sums  or one whose output is its sums
+    nine  or one whose weights have nine bits
     """
     known = known_int8(node, graph) or (sums and known_bare(node, graph))
+    known = known or (nine and known_int9(node, graph))
     return "mve" in target.features and known
 
 

@@ -27,7 +27,9 @@ from pybuild.kernels.layers.weights import (
     in_blocks,
     is_bare,
     kernels_of,
+    known_int9,
     takes_vectors,
+    weights_zero,
 )
 from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
@@ -56,7 +58,7 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
     taps, whole = np.maximum(order, 0), len(order) - len(order) % layer.step
 
     def vectors(few: Ints) -> Array:
-        taken = np.where(order < 0, 0, kernels[few[:, None], taps])
+        taken = np.where(order < 0, 0, kernels[few[:, None], taps]) + layer.half_zero
         blocks = taken.reshape(-1, layer.together, len(order))
         passes = [
             _steps(part, step)
@@ -131,10 +133,14 @@ def candidates(
             return []
         kernels = kernels_of(node, graph)
         layer, bias = Layer(window, bare(len(kernels)), 0), kernels
-    elif takes_vectors(node, graph, target):
-        kernels = kernels_of(node, graph)
+    elif takes_vectors(node, graph, target, nine=True):
+        kernels, nine = kernels_of(node, graph), known_int9(node, graph)
+        zero = weights_zero(kernels) if nine else None
+        if nine and zero is None:
+            return []
         sums, epilogue = ended_sums(node, graph, kernels)
-        layer, bias = Layer(window, epilogue, sums.made.x_zero, row), sums.bias
+        x_zero, bias = sums.made.x_zero, sums.bias
+        layer = Layer(window, epilogue, x_zero, row, zero=zero)
         if layer.together == 4:
             layer = replace(layer, epilogue=with_one_factor(epilogue))
     elif "mve" in target.features and takes_int16(node, graph):

@@ -21,8 +21,9 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
+from pybuild.kernels.base.vector_eights import ALL8
 from pybuild.kernels.base.vector_packs import ODD4, PLACES8, RIGHT4, TWOS4
-from pybuild.kernels.base.vectors import BYTES, DOT8, DOT16, FIRST16, HALVES
+from pybuild.kernels.base.vectors import ALL16, BYTES, DOT8, DOT16, FIRST16, HALVES
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
@@ -77,6 +78,9 @@ class _Writer(Patches):
             self.pitch = self.steps * self.step
         if layer.window.padded:
             self.x_zero = k.arg("x_zero", layer.x_zero)
+        self.less: dict[str, Expr] = {}
+        if layer.zero is not None:
+            self.less["less_zero"] = k.arg("less_zero", -layer.half_zero)
         self.inputs: Expr = g.channels
         self.start: Expr = const(0)
         if layer.window.groups > 1:
@@ -208,6 +212,7 @@ class _Writer(Patches):
             **({"out_width": self.g.out_width} if whole_row else {}),
             **({} if layer.written_out else {"steps": self.steps}),
             **self._run_values(),
+            **self.less,
             **({"group_outputs": self.outputs} if layer.window.groups > 1 else {}),
             **({"last": self._last} if layer.apart else {}),
             **finish.values,
@@ -237,6 +242,7 @@ class _Writer(Patches):
         known: dict[int, list[Var]] = {}
         if layer.held:
             known = {s: self._vectors(s, sources, given) for s in range(layer.steps)}
+        self.centres = self._centres(sources, known, given)
         places = None
         if layer.paired and pixels > 1:
             places = k.let("places", PLACES8(1, out_channels))
@@ -269,18 +275,37 @@ class _Writer(Patches):
         """The sums of all channels of a block, for each pixel."""
         k, layer = self.k, self.layer
         sums = [
-            [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]
-            for p in range(len(sources))
+            [k.let(f"acc{p}{c}", start + centre) for c, start in enumerate(starts)]
+            for p, centre in enumerate(self.centres)
         ]
         if layer.run_steps:
             return self._runs(sums, sources, given, w)
-        if not layer.written_out:
-            self._loop(sums, sources, given, w)
-        else:
-            for s in range(layer.steps):
-                values = known.get(s) or self._vectors(s, sources, given)
-                self._multiply(sums, values, w)
+        self._add(sums, sources, known, given, w)
         return sums
+
+    def _add(
+        self, sums: list[list[Var]], sources: list[Var], known: dict[int, list[Var]],
+        given: dict[str, Var], w: Var | None,
+    ) -> None:  # fmt: skip
+        """All products with the weights; None: with 1."""
+        if not self.layer.written_out:
+            self._loop(sums, sources, given, w)
+            return
+        for s in range(self.layer.steps):
+            values = known.get(s) or self._vectors(s, sources, given)
+            self._multiply(sums, values, w)
+
+    def _centres(
+        self, sources: list[Var], known: dict[int, list[Var]], given: dict[str, Var]
+    ) -> Sequence[Expr]:
+        """What all sums of a pixel begin with: less what weights' zero point adds."""
+        if not self.less:
+            return [const(0)] * len(sources)
+        k = self.k
+        totals = [[k.let(f"total{p}", 0)] for p in range(len(sources))]
+        self._add(totals, sources, known, given, None)
+        less = given["less_zero"]
+        return [k.let(f"centre{p}", one * less) for p, (one,) in enumerate(totals)]
 
     def _in_passes(
         self,
@@ -332,8 +357,9 @@ class _Writer(Patches):
         return longs.totals
 
     def _loop(
-        self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
-    ) -> None:
+        self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var],
+        w: Var | None,
+    ) -> None:  # fmt: skip
         layer, moving = self.layer, self._moving(sources)
         rest = layer.whole_steps % layer.turn
         steps = given["steps"] - (rest + layer.apart)
@@ -348,7 +374,7 @@ class _Writer(Patches):
         return [self.k.let(f"from{p}", x) for p, x in enumerate(sources)]
 
     def _steps(
-        self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var
+        self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var | None
     ) -> None:
         """Adds so many vectors, some in an iteration."""
         k, turn = self.k, self.layer.turn
@@ -375,13 +401,20 @@ class _Writer(Patches):
             return [self.k.let("values", first) for first in firsts]
         return [self.k.let("values", wide(x, at, vector)) for x in sources]
 
-    def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
-        if self.layer.int4:
-            multiply(self.k, sums, values, w, self.layer.joint)
-            return
+    def _multiply(
+        self, sums: list[list[Var]], values: list[Var], w: Var | None
+    ) -> None:
         k, vector = self.k, values[0].type
         assert isinstance(vector, VectorType)
         dot = DOT16 if vector == BYTES else DOT8
+        if w is None:
+            one = k.let("one", ALL16(1) if vector == BYTES else ALL8(1))
+            for (total,), x in zip(sums, values, strict=True):
+                k.assign(total, dot(total, x, one))
+            return
+        if self.layer.int4:
+            multiply(k, sums, values, w, self.layer.joint)
+            return
         channels = len(sums[0])
         for c in range(channels):
             weights = k.let("weight", wide(w, vector.lanes * c, vector))

@@ -22,6 +22,7 @@ _FAR = 1 << 15  # bytes that a half reaches
 _HELD = 4  # vectors of pixels that stay in registers
 _TURNS = (4, 3)  # steps
 _LONG_TURNS = (8, 4)
+_SIGN = 128  # what an int8 is more without its sign
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Layer:
     run_steps  whose sums are then added to those of 64 bits; 0: there are none
     int4       a byte has the weights of two output channels, 16 * a + b
     joint      all of these fit a byte; else a loses what is borrowed for b
+    zero       is added to weights of nine bits, which makes uint8 of them; None: they
+               have eight
     long       of a single pixel, turns of the loop over steps have `long_turn` of them
     """
 
@@ -48,6 +51,12 @@ class Layer:
     long: bool = False
     int4: bool = False
     joint: bool = False
+    zero: int | None = None
+
+    @property
+    def half_zero(self) -> int:
+        """What is added to weights of nine bits, which makes int8 of them."""
+        return 0 if self.zero is None else self.zero - _SIGN
 
     @property
     def step(self) -> int:
@@ -278,8 +287,9 @@ class Layer:
         kind = "convolution" if self.pixels > 1 else "fully connected layer"
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         first = "read where they lie" if self.direct else "copied into the patch"
+        nine = " x int8 less a zero point" * (self.zero is not None)
         return told(
-            f"{kind}, {self.elem.value}{' x int4' * self.int4}, "
+            f"{kind}, {self.elem.value}{' x int4' * self.int4}{nine}, "
             f"int{64 if self.run_steps else 32} sums: "
             f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
@@ -310,6 +320,7 @@ class Layer:
             "threes" if self.threes else "",
             "int4" if self.int4 else "",
             "joint" if self.joint else "",
+            "w9" if self.zero is not None else "",
             "half" if self.half else "",
             f"first{self.few}" if self.few else "",
             "tail" if self.tail else "",

@@ -6,6 +6,8 @@ words side by side, of one channel, are what a window or two are summed from.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pybuild.dtype import Array
@@ -13,7 +15,12 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.once import Written
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.layers.weights import constant, in_blocks, takes_vectors
+from pybuild.kernels.layers.weights import (
+    constant,
+    in_blocks,
+    known_int9,
+    takes_vectors,
+)
 from pybuild.kernels.mve.depthwise_code import kernel
 from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
 from pybuild.kernels.mve.depthwise_pieces import kernel_of_pieces, pieces_of
@@ -24,6 +31,17 @@ MOST = 8  # vectors of a window
 
 
 def pack(layer: Layer, weights: Array) -> Packed:
+    """Weights as `_packed` lays them; of nine bits those that eight can hold, then what
+    these lack."""
+    if not layer.nine:
+        return _packed(layer, weights)
+    first = np.clip(weights, -128, 127)
+    parts = [_packed(layer, one.astype(np.int8)) for one in (first, weights - first)]
+    both = np.concatenate([part.array.reshape(-1) for part in parts])
+    return replace(parts[0], values=both, order=f"{parts[0].order}; then what they lack")
+
+
+def _packed(layer: Layer, weights: Array) -> Packed:
     """Weights [KH, KW, C] as vectors of four columns, each of four rows, and before
     each channel's the columns that are 0 for all windows but the first; wide windows
     as words in the order of `Layer.words`, channel after channel."""
@@ -78,7 +96,7 @@ def candidates(
     """The kernels of this file that suit a layer: none, or that of rows and those of
     pieces of them, which have less scratch."""
     w = window
-    if not takes_vectors(node, graph, target):
+    if not takes_vectors(node, graph, target, nine=True):
         return []
     if w.out_channels != w.channels or w.channels < 4:
         return []
@@ -86,7 +104,8 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     sums, epilogue = ended_sums(node, graph, weights.reshape(-1, w.channels).T)
-    layer = Layer(window, epilogue, sums.made.x_zero)
+    nine = known_int9(node, graph)
+    layer = Layer(window, epilogue, sums.made.x_zero, nine=nine)
     if layer.steps > MOST:
         return []
     made = [(kernel(layer), layer)]

@@ -24,7 +24,6 @@ from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import (
     ALL16,
     BYTES,
-    DOT16,
     GATHER_KNOWN4,
     HALVES,
     LANES,
@@ -33,7 +32,13 @@ from pybuild.kernels.base.vectors import (
     bytes_at,
 )
 from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
-from pybuild.kernels.mve.depthwise_pixels import PixelSums, gathered, window_offsets
+from pybuild.kernels.mve.depthwise_pixels import (
+    PixelSums,
+    dots,
+    gathered,
+    weights_at,
+    window_offsets,
+)
 from pybuild.kernels.mve.epilogue import finish_of, numbers_of, size_of
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 
@@ -211,17 +216,25 @@ class Writer:
             "out_width": self.out_width,
             **({"plane": self.plane} if self.layer.planes > 1 else {}),
             **({"gap": self.gap} if self.layer.wide else {}),
+            **self._lack(),
             **(self.finish.values if self.layer.singles else {}),
             **(self.pixel_finish.values if self.layer.in_pixels else {}),
         }
         with k.part(name, self.layer.sum_doc, **given) as params:
             inner = {p.name: p for p in params}
+            self.lack = {name: inner[name] for name in self._lack()}
             if self.layer.in_pixels:
                 finish = self.pixel_finish.inside(inner)
                 PixelSums(k, self.layer, inner, finish).write()
             if self.layer.singles:
                 self.finish = self.finish.inside(inner)
                 self._row(inner)
+
+    def _lack(self) -> dict[str, Expr]:
+        """The way from a table of weights to that of what they lack."""
+        if not self.layer.nine:
+            return {}
+        return {"lack": self.k.arg("lack", self.layer.weight_bytes)}
 
     def _row(self, given: dict[str, Var]) -> None:
         k, channels = self.k, given["channels"]
@@ -319,7 +332,7 @@ class Writer:
                 for i in range(n):
                     at = 16 * (layer.steps * c + step)
                     at += layer.unit * (layer.lead - i * layer.apart)
-                    dot = DOT16(totals[i], values, bytes_at(w, at))
+                    dot = dots(totals[i], values, weights_at(w, at, self.lack))
                     totals[i] = k.let(f"acc{i}", dot)
             for four_sums, total in zip(sums, totals, strict=True):
                 four_sums.append(total)

@@ -22,12 +22,14 @@ class Layer:
     """A depthwise convolution as its kernel sees it.
 
     exact  no column is read but those under windows, where that can be
+    nine   weights have nine bits: each is the sum of two, which lie in two tables
     """
 
     window: Window
     epilogue: Epilogue
     x_zero: int
     exact: bool = False
+    nine: bool = False
 
     @property
     def wide(self) -> bool:
@@ -105,6 +107,12 @@ class Layer:
         words = [(plane, x) for plane in range(last) for x in columns]
         words += [(last, x) for x in columns[::2]]
         return (*words, *[(0, 0)] * (-len(words) % self.lanes))
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of a table of weights, which has `lead` lanes before them."""
+        lanes = self.window.channels * self.lanes * self.steps
+        return self.unit * (lanes + (0 if self.wide and not self.halves else self.lead))
 
     @property
     def apart(self) -> int:
@@ -257,8 +265,9 @@ class Layer:
         """The comment in the kernel's C."""
         w = self.window
         gaps = ", with gaps between taps" if w.dilated else ""
+        nine = " x int16, as sums of two int8" * self.nine
         return told(
-            f"depthwise convolution, int8, int32 sums: {w.kernel_h} rows{gaps}",
+            f"depthwise convolution, int8{nine}, int32 sums: {w.kernel_h} rows{gaps}",
             f"the rows under the window are woven, {self._woven} for each pixel and "
             "channel; then the sums of the whole row",
             self.epilogue.words,
@@ -309,6 +318,7 @@ class Layer:
             str(self.singles) if self.in_pixels and self.singles else "",
             "rest" if not self.in_pixels and w.out_width % self.together else "",
             "odd" if w.channels % 4 else "",
+            "w9" if self.nine else "",
             pixel_key(self.epilogue) if self.in_pixels else self.epilogue.key,
         )
         return "_".join(p for p in parts if p)

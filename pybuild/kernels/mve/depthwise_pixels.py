@@ -59,6 +59,22 @@ def window_offsets(
     return [k.let("offsets", vector) for vector in made]
 
 
+def weights_at(w: Var, at: int, given: Mapping[str, Var]) -> list[Expr]:
+    """A vector of weights; of nine bits the one of what they lack, too.
+
+    given  "lack" where there is one: bytes from the one to the other
+    """
+    behind = [given["lack"]] if "lack" in given else []
+    return [bytes_at(w, at), *(bytes_at(w, lack + at) for lack in behind)]
+
+
+def dots(total: Expr, values: Expr, weights: Sequence[Expr]) -> Expr:
+    """The total and the products with each vector of weights."""
+    for weight in weights:
+        total = DOT16(total, values, weight)
+    return total
+
+
 class PixelSums:
     """The part of a kernel that sums four pixels at a time, of a row that has them.
 
@@ -185,24 +201,23 @@ class PixelSums:
             sums = self._short_sums(offset(x, c), self._weights(w, c), offsets)
         return self.finish.one(self.k, self._vector(sums), self.finish.numbers(ends, c))
 
-    def _weights(self, w: Var, c: int) -> list[Var]:
+    def _weights(self, w: Var, c: int) -> list[list[Var]]:
         """The weights of one of four channels, for each window that lies in a
         vector."""
         k, layer = self.k, self.layer
         places = [layer.lead - i * layer.apart for i in range(layer.together)]
-        return [
-            k.let("weights", bytes_at(w, 16 * c + layer.unit * at)) for at in places
-        ]
+        read = (weights_at(w, 16 * c + layer.unit * at, self.given) for at in places)
+        return [[k.let("weights", one) for one in some] for some in read]
 
     def _short_sums(
-        self, x: Expr, weights: list[Var], offsets: list[Var]
+        self, x: Expr, weights: list[list[Var]], offsets: list[Var]
     ) -> list[Expr]:
         """The sums of windows of one vector."""
         k, sums = self.k, list[Expr]()
         for four in offsets:
             values = k.let("values", gathered(self.layer, x, four))
             for weight in weights[: self.count - len(sums)]:
-                sums.append(k.let("acc", DOT16(const(0), values, weight)))
+                sums.append(k.let("acc", dots(const(0), values, weight)))
         return sums
 
     def _long_sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> list[Expr]:
@@ -214,14 +229,17 @@ class PixelSums:
         for n in range(layer.steps):
             four, on = offsets[n % len(offsets)], n // len(offsets)
             half = self.given["gap"] * (3 * on)
-            weights = k.let("weights", bytes_at(w, 16 * (layer.steps * c + n)))
+            read = weights_at(w, 16 * (layer.steps * c + n), self.given)
+            weights = [k.let("weights", one) for one in read]
             if n % len(offsets) == 0:
                 froms = []
             for i in range(self.count):
                 if len(froms) == i:
                     froms.append(k.let("from", offset(x, half + step * i + c)))
                 values = gathered(layer, froms[i], four)
-                sums[i] = k.let(f"acc{i}", DOT16(sums[i], values, weights))
+                if layer.nine:
+                    values = k.let("values", values)
+                sums[i] = k.let(f"acc{i}", dots(sums[i], values, weights))
         return sums
 
     @staticmethod
