@@ -71,7 +71,8 @@ class _Writer:
             self.given["turns"] = k.arg("turns", layer.turns)
         if layer.centres:
             zero = layer.zero or 0
-            self.given["lanes"] = k.arg("lanes", len(layer.lanes) // 2)
+            lanes = len(layer.lanes) // 2 // layer.counted
+            self.given["lanes"] = k.arg("lanes", lanes)
             self.given["high_zero"] = k.arg("high_zero", HALF - zero)
             self.given["low_zero"] = k.arg("low_zero", -zero)
         if layer.runs > 1:

@@ -69,9 +69,11 @@ class Sums:
         totals = [k.let(f"total{p}", 0) for p in range(pixels)]
         x = k.let("summed", known["taps"])
         with k.loop("lane", known["lanes"], rolled=True):
-            for p, total in enumerate(totals):
-                k.assign(total, DOT2(load(x, p), const(_ONES), total))
-            k.assign(x, offset(x, self.layer.pixels))
+            for at in range(self.layer.counted):
+                for p, total in enumerate(totals):
+                    value = load(x, at * self.layer.pixels + p)
+                    k.assign(total, DOT2(value, const(_ONES), total))
+            k.assign(x, offset(x, self.layer.counted * self.layer.pixels))
         zeros = known["high_zero"], known["low_zero"]
         self.centres = [
             [k.let(f"centre{which}_{p}", total * zero) for p, total in enumerate(totals)]

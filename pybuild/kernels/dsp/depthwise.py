@@ -20,12 +20,14 @@ from pybuild.kernels.dsp.depthwise_code import kernel
 from pybuild.kernels.epilogues.affine_end import columns_of, is_signed
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, Layer
 from pybuild.kernels.layers.image import image_of, whole_images
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
     kernels_of,
+    known_int9,
     takes_pairs,
 )
 from pybuild.targets.target import Target
@@ -54,14 +56,18 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words of two pairs of neighbours each, those of the first in
     the odd bytes: of each four channels, of each output, of each row."""
     w, group = layer.window, GROUP * layer.multiplier
-    rows = np.zeros((len(kernels), w.kernel_h, 2 * layer.line + 1), np.int8)
+    rows = np.zeros((len(kernels), w.kernel_h, 2 * layer.line + 1), kernels.dtype)
     rows[:, :, : w.kernel_w] = kernels.reshape(len(kernels), w.kernel_h, w.kernel_w)
     first, second = rows[:, :, :-1], rows[:, :, 1:]
     parts = (first[..., 1::2], first[..., ::2], second[..., 1::2], second[..., ::2])
+    if layer.nine:
+        parts = first[..., : layer.line], second[..., : layer.line]
     words = np.stack(parts, axis=-1)
     starts = block_starts(len(kernels) // layer.multiplier, GROUP)
     chosen = [words[s * layer.multiplier :][:group] for s in starts]
     order = "of each channel, of each row: words of two pairs of neighbours"
+    if layer.nine:
+        order = "of each channel, of each row: words of neighbours"
     made = np.concatenate(chosen).reshape(-1).view("<i4")
     return Packed("weights", made, order=order)
 
@@ -69,7 +75,8 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
 def table(layer: Layer, bias: Array) -> Packed:
     """The start values and epilogue numbers of each output channel, in reading
     order."""
-    made, order = columns_of(layer.epilogue, bias, layer.fraction)
+    bits = layer.fraction if layer.starts_sums else FRACTION
+    made, order = columns_of(layer.epilogue, bias, bits)
     multiplier, group = layer.multiplier, GROUP * layer.multiplier
     starts = block_starts(len(bias) // multiplier, GROUP)
     rows = [made[s * multiplier :][:group] for s in starts]
@@ -86,7 +93,7 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if not takes_pairs(node, graph, target, sums=True):
+    if not takes_pairs(node, graph, target, sums=True, nine=True):
         return []
     if window.channels < GROUP:
         return []
@@ -98,12 +105,13 @@ def candidates(
     image = image_of(node, graph)
     copies = window.out_channels // window.channels
     rules = exact_tables(epilogue, sums.bias)
-    row = Layer(window, epilogue, sums.made.x_zero)
+    nine = known_int9(node, graph)
+    row = Layer(window, epilogue, sums.made.x_zero, nine=nine)
     bare = isinstance(epilogue, Bare)
     ends = () if bare else (table(row, sums.bias), *rules)
     of_row = (pack_pairs(row, kernels), *ends)
     by_row = _offer(row, rows, of_row, calls)
-    if window.dilation_h > 1:  # the rows of an image are neighbours
+    if nine or window.dilation_h > 1:  # the rows of an image are neighbours
         return [by_row]
     ring = Layer(window, epilogue, sums.made.x_zero, image)
     whole = replace(ring, whole=True)

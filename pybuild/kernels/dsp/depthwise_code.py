@@ -371,6 +371,7 @@ class _Writer:
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
             "multiplied" if layer.multiplier > 1 else "",
+            "w9" if layer.nine else "",
             kind(layer.epilogue, is_usual(layer.epilogue)),
         )
         return "_".join(p for p in parts if p)

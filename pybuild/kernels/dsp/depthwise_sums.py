@@ -127,8 +127,8 @@ class Sums:
     def _sum(self, n: int, x: Var, weights: Var, ends: Var, y: Var) -> None:
         """`n` pixels, the first at an even column."""
         k, rows, per_row = self.k, self.w.kernel_h, self.layer.line
-        only_rule = isinstance(self.layer.epilogue, Exact)
-        first = k.let("first", const(0) if only_rule else load(ends))
+        begins = self.layer.starts_sums
+        first = k.let("first", load(ends) if begins else const(0))
         # gcc would keep the weights, on the stack, for all pixels
         starts = [IN_ORDER(first), *[first] * (n - 1)]
         sums = [k.let(f"sum{i}", start) for i, start in enumerate(starts)]
@@ -167,7 +167,8 @@ class Sums:
         words: dict[int, Var],
     ) -> None:  # fmt: skip
         """A word of taps; of an image its neighbour, too."""
-        near = {word, word ^ 1} if self.layer.image is not None else {word}
+        pairs = self.layer.image is not None or self.layer.nine
+        near = {word, word ^ 1} if pairs else {word}
         for w in sorted(near):
             if w < self.layer.row_words:
                 tap = self._tap(weights, first, w, words)
@@ -175,7 +176,7 @@ class Sums:
 
     def _tap(self, weights: Var, first: int, pair: int, words: dict[int, Var]) -> Expr:
         """Loads two neighbours of a row of weights, times 256."""
-        if self.layer.image is not None:
+        if self.layer.image is not None or self.layer.nine:
             return load(weights, first + pair)
         at, second = divmod(pair, 2)
         if at not in words:
@@ -196,8 +197,10 @@ class Sums:
         for i, acc in enumerate(sums):
             if row is not None:
                 value = self.finish.by_sign(k, acc, self.layer.fraction, row)
-            else:
+            elif self.layer.starts_sums:
                 value = self.finish.narrow(acc, words[-1])
+            else:
+                value = self.finish.narrow(acc * 256 + load(ends), words[-1])
             k.store(y, self.channels * i, value)
 
 

@@ -63,6 +63,11 @@ class Layer:
         return self.zero is not None and not self.lone
 
     @property
+    def counted(self) -> int:
+        """Pairs of inputs that are summed in a turn for that."""
+        return next(n for n in (4, 3, 2, 1) if len(self.lanes) // 2 % n == 0)
+
+    @property
     def separate(self) -> bool:
         """True if the sums of two channels reach the epilogue one by one."""
         return self.apart or self.int4
@@ -256,7 +261,7 @@ class Layer:
         two channels are kept."""
         kept = "apart" if self.apart else "runs" if self.runs > 1 else ""
         if self.centres:
-            return "w9" + f"_{kept}" * bool(kept)
+            return f"w9by{self.counted}" + f"_{kept}" * bool(kept)
         return "int4" + f"_{kept}" * bool(kept) if self.int4 else kept
 
     @property

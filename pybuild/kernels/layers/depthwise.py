@@ -5,7 +5,13 @@ from __future__ import annotations
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.epilogues.affine_end import fraction, is_usual, kind, row_words
+from pybuild.kernels.epilogues.affine_end import (
+    fraction,
+    is_signed,
+    is_usual,
+    kind,
+    row_words,
+)
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.image import Image
@@ -23,6 +29,8 @@ class Layer:
     image  None: a call makes one row, of rows that need not be neighbours
     whole  of an image: all rows of four channels are widened at once, padding beside
            them; else those under a window, in a ring
+    nine   weights have nine bits: a word of flash is a pair of them, and sums are not
+           shifted
     """
 
     window: Window
@@ -30,6 +38,7 @@ class Layer:
     x_zero: int
     image: Image | None = None
     whole: bool = False
+    nine: bool = False
 
     @property
     def padded(self) -> bool:
@@ -76,7 +85,8 @@ class Layer:
     def line(self) -> int:
         """Words of a row of weights as the sums read them: a pair of int16 in each, or
         two pairs, for a row alone, which widens them where it uses them."""
-        return self.row_words if self.image is not None else (self.row_words + 1) // 2
+        pairs = self.image is not None or self.nine
+        return self.row_words if pairs else (self.row_words + 1) // 2
 
     @property
     def words(self) -> int:
@@ -92,7 +102,17 @@ class Layer:
     @property
     def fraction(self) -> int:
         """Bits that sums are shifted left by, as the weights of an image are."""
+        if self.nine:
+            return 0
         return FRACTION if self.image is None else fraction(self.epilogue)
+
+    @property
+    def starts_sums(self) -> bool:
+        """Sums begin with what the table of ends has first; else it is added to sums
+        that are shifted, or the rule itself adds it."""
+        if isinstance(self.epilogue, Exact):
+            return False
+        return not self.nine or is_signed(self.epilogue)
 
     @property
     def end_size(self) -> int:
@@ -181,6 +201,7 @@ class Layer:
             str(self.columns),
             f"rest{self.rest}" if self.rest and not self.may_rest else "",
             f"pairs{self.written_out}" if self.written_out else "",
+            "w9" if self.nine else "",
         )
         return "_".join(p for p in parts if p)
 
@@ -201,7 +222,8 @@ class Layer:
         elif self.image is not None:
             rows = "output row by output row; each input row is widened once"
         return told(
-            f"depthwise convolution, int8, int32 sums by pairs of int16 (SMLAD): "
+            f"depthwise convolution, int8{' x int16' * self.nine}, int32 sums by pairs of "
+            "int16 (SMLAD): "
             f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"four channels at a time: {rows}, two columns a word; then their "
             "sums; weights forward",
