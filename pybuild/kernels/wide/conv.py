@@ -11,7 +11,13 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.wide_vectors import FEATURE, LANES, TAPS
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.layers.weights import in_blocks, kernels_of, known_int8
+from pybuild.kernels.layers.weights import (
+    in_blocks,
+    kernels_of,
+    known_int8,
+    known_int9,
+    weights_zero,
+)
 from pybuild.kernels.mve.epilogue import ended_sums
 from pybuild.kernels.wide.conv_code import kernel
 from pybuild.kernels.wide.conv_layer import Layer
@@ -31,16 +37,18 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if FEATURE not in target.features or not known_int8(node, graph):
-        return []
-    if window.groups > 1:
+    nine = known_int9(node, graph)
+    if FEATURE not in target.features or not (nine or known_int8(node, graph)):
         return []
     kernels = kernels_of(node, graph)
+    zero = weights_zero(kernels) if nine else None
+    if window.groups > 1 or (nine and zero is None):
+        return []
     sums, epilogue = ended_sums(node, graph, kernels)
     # between start and end a sum is no further from the bias than with plain inputs:
     # of these 128 times the weights' sizes, which `known_sums` has checked
     starts = sums.bias - _SIGN * kernels.astype(np.int64).sum(1)
-    layer = Layer(window, epilogue, sums.made.x_zero)
+    layer = Layer(window, epilogue, sums.made.x_zero, zero)
     ends = Packed(
         "epilogue",
         table(epilogue, starts, _order(layer)),
@@ -84,7 +92,7 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
 
     def vectors(few: Ints) -> Array:
         taps = np.zeros((len(few), layer.runs, layer.run_steps * TAPS), np.int8)
-        given = kernels[few[few >= 0]]
+        given = kernels[few[few >= 0]] + layer.half_zero
         taps[few >= 0, :, :run] = given.reshape(len(given), layer.runs, run)
         return taps.reshape(-1, block, steps, TAPS).transpose(0, 2, 1, 3)
 

@@ -54,6 +54,9 @@ class _Writer:
         self.out_channels = k.arg("out_channels", w.out_channels)
         self.run_steps = k.arg("run_steps", layer.run_steps)
         self.row_bytes = k.arg("row_bytes", layer.row_bytes)
+        if layer.zero is not None:
+            self.run = k.arg("run_bytes", w.run)
+            self.less_zero = k.arg("less_zero", -layer.half_zero)
         self.finish = Finish(k, layer.epilogue)
         self.outside = k.arg("outside", layer.x_zero ^ _SIGN) if w.padded else const(0)
 
@@ -116,6 +119,8 @@ class _Writer:
     def _blocks(self, first: Var, to: Var) -> None:
         """All output channels of some pixels."""
         k, layer, count = self.k, self.layer, self.out_channels
+        if layer.zero is not None:
+            self.less = self._less(first)
         w, ends = k.let("w", self.weights), k.let("next_epilogue", self.ends)
         with k.loop("channel", count, 0, layer.together) as channel:
             at: Expr = channel
@@ -139,7 +144,10 @@ class _Writer:
             k.let("start", v.words_at(ends, self.size * i)) for i in range(layer.blocks)
         ]
         sums = [
-            [k.let(f"acc{pixel}_{i}", start) for i, start in enumerate(starts)]
+            [
+                k.let(f"acc{pixel}_{i}", self._start(start, pixel))
+                for i, start in enumerate(starts)
+            ]
             for pixel in range(layer.pixels)
         ]
         with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.row_runs) as kx:
@@ -148,6 +156,22 @@ class _Writer:
             with k.loop("step", self.run_steps, rolled=True) as step:
                 self._step(sums, w, offset(run, step * v.TAPS))
         return sums
+
+    def _less(self, first: Var) -> list[Var]:
+        """What the zero point of the weights takes off all sums of each pixel."""
+        k, g, layer = self.k, self.g, self.layer
+        totals = [k.let(f"total{pixel}", 0) for pixel in range(layer.pixels)]
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.row_runs) as kx:
+            at = ky * self.row_bytes + kx * (g.dilation_w * g.channels)
+            run = k.let("run", offset(first, at))
+            with k.loop("byte", self.run) as byte:
+                for pixel, total in enumerate(totals):
+                    value = i32(load(run, byte + layer.pitch * pixel)) & 0xFF
+                    k.assign(total, total + value)
+        return [k.let("less", total * self.less_zero) for total in totals]
+
+    def _start(self, start: Expr, pixel: int) -> Expr:
+        return start if self.layer.zero is None else v.ADD(start, self.less[pixel])
 
     def _step(self, sums: list[list[Var]], w: Var, x: Expr) -> None:
         """A vector of weights for each block, for all pixels."""

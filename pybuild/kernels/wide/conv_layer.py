@@ -12,16 +12,27 @@ from pybuild.records import dataclass
 
 _PIXELS = {1: 12, 2: 8, 3: 6, 4: 5, 5: 4, 6: 4, 7: 3, 8: 3}  # sums held by registers
 _BLOCKS = {True: 8, False: 4}  # whether there is one pixel
+_SIGN = 128  # what an int8 is more without its sign
 STEP = 16  # bytes that are copied together
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution as its kernel sees it."""
+    """A convolution as its kernel sees it.
+
+    zero  is added to weights of nine bits, which makes uint8 of them; None: they have
+          eight
+    """
 
     window: Window
     epilogue: Epilogue
     x_zero: int
+    zero: int | None = None
+
+    @property
+    def half_zero(self) -> int:
+        """What is added to weights of nine bits, which makes int8 of them."""
+        return 0 if self.zero is None else self.zero - _SIGN
 
     @property
     def blocks(self) -> int:
@@ -111,6 +122,7 @@ class Layer:
             "right" if w.right else "",
             "columns" if w.by_taps else "",
             form(self.copied),
+            "w9" if self.zero is not None else "",
             self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
