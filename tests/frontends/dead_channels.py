@@ -5,7 +5,7 @@ with scales and biases that converters and training leave there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,8 @@ class Layer:
     """A channel for each death, and some that live, of four inputs (a depthwise one: of
     as many as outputs).
 
-    wide  bits of a bias of int16 activations; 0: all is int8
+    wide  bits of a bias of int16 activations; 0: all is of a byte
+    zero  of weights of uint8, which have one scale; activations are uint8, too
     """
 
     x: tuple[int, ...]
@@ -57,6 +58,28 @@ class Layer:
     x_scale: float
     y_scale: float
     wide: int
+    zero: int = 0
+
+    @property
+    def kind(self) -> type[np.integer[Any]]:
+        """The type of activations."""
+        if self.w.dtype == np.uint8:
+            return np.uint8
+        return np.int16 if self.wide else np.int8
+
+    @property
+    def zeros(self) -> tuple[int, int]:
+        """The zero points of both."""
+        more = 128 if self.kind is np.uint8 else 0
+        return (0, 0) if self.wide else (more - 3, more + 5)
+
+
+def asymmetric(made: Layer, zero: int) -> Layer:
+    """The layer with weights of uint8 and one scale."""
+    rng = np.random.default_rng(zero)
+    w = rng.normal(zero, 40, made.w.shape).clip(0, 255).round().astype(np.uint8)
+    w.reshape(-1)[:2] = 0, 255
+    return replace(made, w=w, scales=made.scales[:1], zero=zero)
 
 
 def drawn(layer: str, deaths: Sequence[str], wide: int, live: int = LIVE) -> Layer:
@@ -86,13 +109,13 @@ def drawn(layer: str, deaths: Sequence[str], wide: int, live: int = LIVE) -> Lay
 
 def tflite(layer: str, made: Layer, fused: int = 0) -> bytes:
     """fused  1: RELU, 3: RELU6"""
-    kind = "INT16" if made.wide else "INT8"
+    kind = np.dtype(made.kind).name.upper()
     wide = f"INT{made.bias.dtype.itemsize * 8}"
-    zeros = (0, 0) if made.wide else (-3, 5)
+    zeros = made.zeros
     tensors = [
         FileTensor("x", made.x, kind, None, (made.x_scale,), zeros[:1]),
-        FileTensor("w", made.w.shape, "INT8", made.w, _told(made.scales),
-                   (0,) * len(made.scales), made.axis),
+        FileTensor("w", made.w.shape, made.w.dtype.name.upper(), made.w,
+                   _told(made.scales), (made.zero,) * len(made.scales), made.axis),
         FileTensor("b", made.bias.shape, wide, made.bias,
                    _told(made.scales * np.float32(made.x_scale)),
                    (0,) * len(made.scales)),
@@ -138,10 +161,10 @@ def onnx_model(layer: str, made: Layer, linear: bool) -> onnx.ModelProto:
     elif layer != "dense":
         attrs["pads"] = [1] * 4
     scales = made.scales
-    kind, zeros = (np.int16, (0, 0)) if made.wide else (np.int8, (-3, 5))
+    kind, zeros = made.kind, made.zeros
     held = {
         "xs": np.float32(made.x_scale), "xz": kind(zeros[0]), "w": w, "ws": scales,
-        "wz": np.zeros(scales.shape, np.int8), "ys": np.float32(made.y_scale),
+        "wz": np.full(scales.shape, made.zero, made.w.dtype), "ys": np.float32(made.y_scale),
         "yz": kind(zeros[1]), "b": made.bias,
         "bs": scales * np.float32(made.x_scale),
         "bz": np.zeros(scales.shape, np.int32),

@@ -299,13 +299,15 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     room = np.empty(len(kernels) * layer.turns, small)
     turns = filled(room, each).reshape(len(kernels), -1)
     reach = 128 * int(turns.sum(1, dtype=np.int64).max(initial=0))
-    spare = 128 * 255 * len(layer.lanes) if layer.centres else _SPARE
+    spare, least = _SPARE, reach
+    if layer.zero is not None:  # the second channel, and what is added to the first
+        least = 128 * 255 * len(layer.lanes)
+        spare = max(least, 256 * 128 * abs(HALF - layer.zero) * len(layer.lanes))
     if 256 * reach + spare <= _MOST:
         return layer
     if not isinstance(layer.epilogue, Bare):
         layer = replace(layer, epilogue=exact(made, len(kernels)))
     layer = replace(layer, runs=2)
-    least = spare if layer.centres else reach
     while 256 * _of_run(layer, turns) + least > _MOST:
         layer = replace(layer, runs=layer.runs + 1)
     return layer

@@ -299,4 +299,4 @@ class Sums:
         if not self.layer.centres:
             return total
         less: Expr = self.centres[which][pixel]
-        return total + (less << bits if bits else less)
+        return total + (less * (1 << bits) if bits else less)

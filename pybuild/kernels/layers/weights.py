@@ -17,6 +17,8 @@ from pybuild.ops.fixed_point.quant import accumulator_bound, sums_by_sign
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
+# inputs of a sum: with weights of eight bits more than each of them has
+_MOST_COUNTED = 1 << 13
 # the role of weights of which two are in a byte
 WEIGHTS4 = "weights4"
 # of float32 weights that are float16 in flash
@@ -198,7 +200,13 @@ def known_int9(node: Node, graph: Graph) -> bool:
 
 
 def weights_zero(kernels: Array) -> int | None:
-    """What makes uint8 of weights of nine bits; None: there is no such number."""
+    """What makes uint8 of weights of nine bits; None: there is no such number, or what
+    it adds to a sum could leave int32.
+
+    Shapes  kernels [O, taps]
+    """
+    if kernels.shape[-1] > _MOST_COUNTED:
+        return None
     low, high = int(kernels.min(initial=0)), int(kernels.max(initial=0))
     return -low if high - low <= DType.UINT8.high else None
 

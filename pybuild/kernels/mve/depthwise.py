@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.once import Written
@@ -39,6 +39,12 @@ def pack(layer: Layer, weights: Array) -> Packed:
     parts = [_packed(layer, one.astype(np.int8)) for one in (first, weights - first)]
     both = np.concatenate([part.array.reshape(-1) for part in parts])
     return replace(parts[0], values=both, order=f"{parts[0].order}; then what they lack")
+
+
+def _in_two(weights: Array) -> bool:
+    """True if each weight is a sum of two int8."""
+    least, most = 2 * DType.INT8.low, 2 * DType.INT8.high
+    return bool(weights.min(initial=0) >= least and weights.max(initial=0) <= most)
 
 
 def _packed(layer: Layer, weights: Array) -> Packed:
@@ -105,6 +111,8 @@ def candidates(
     weights = constant(node, graph, 1)
     sums, epilogue = ended_sums(node, graph, weights.reshape(-1, w.channels).T)
     nine = known_int9(node, graph)
+    if nine and not _in_two(weights):
+        return []
     layer = Layer(window, epilogue, sums.made.x_zero, nine=nine)
     if layer.steps > MOST:
         return []

@@ -1,0 +1,135 @@
+"""Weights with a zero point, as uint8 files have them: the same graph through each door,
+every bit, and a byte of flash for each weight."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+
+import pybuild
+from pybuild.frontends.onnx import load as load_onnx
+from pybuild.frontends.tflite import load as load_tflite
+from pybuild.ir.graph import Graph
+from pybuild.ops.interpret import interpret
+from pybuild.passes import PassOptions, run
+from tests.frontends.dead_channels import (
+    Layer,
+    asymmetric,
+    drawn,
+    onnx_model,
+    tflite,
+)
+from tests.ops.litert import run_litert
+
+LAYERS = ("conv", "depthwise", "dense", "transpose")
+ZEROS = (110, 128, 0, 255)
+
+
+def layer(name: str, zero: int) -> Layer:
+    return asymmetric(drawn(name, [], 0, live=11), zero)
+
+
+def onnx_bytes(name: str, made: Layer, linear: bool = False) -> bytes:
+    model = onnx_model(name, made, linear)
+    for tensor in model.graph.initializer:  # one scale and zero point
+        if tensor.name in ("ws", "wz", "bs", "bz") and tensor.dims == [1]:
+            value = numpy_helper.to_array(tensor).reshape(())
+            tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
+    for node in model.graph.node:
+        if node.op_type == "DequantizeLinear":
+            del node.attribute[:]
+    return bytes(model.SerializeToString())
+
+
+def weights(graph: Graph) -> list[tuple[str, str, bytes]]:
+    """Each layer, and the type and bytes of its weights."""
+    layers = [n for n in graph.nodes if n.op in ("conv2d", "depthwise_conv2d", "dense")]
+    found = [(n.op, graph.constants[n.inputs[1]]) for n in layers]
+    return [(op, w.dtype.name, w.tobytes()) for op, w in found]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_doors_give_one_graph(name: str) -> None:
+    for zero in ZEROS:
+        made = layer(name, zero)
+        doors = [
+            load_tflite("m.tflite", tflite(name, made), {}),
+            load_onnx("m.onnx", onnx_bytes(name, made), {}),
+        ]
+        if name == "conv":
+            doors.append(load_onnx("m.onnx", onnx_bytes(name, made, True), {}))
+        first, *others = (weights(run(graph, PassOptions())) for graph in doors)
+        assert first and all(other == first for other in others)
+        assert {kind for _, kind, _ in first} <= {"int8", "int16"}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_bits_are_those_of_onnx_runtime(name: str) -> None:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(0)
+    for zero in ZEROS:
+        data = onnx_bytes(name, layer(name, zero))
+        net = onnxruntime.InferenceSession(data, options)
+        shape = net.get_inputs()[0].shape
+        x = np.random.default_rng(zero).integers(0, 256, shape).astype(np.uint8)
+        (wanted,) = net.run(None, {"x": x})
+        graph = run(load_onnx("m.onnx", data, {}), PassOptions("onnx"))
+        have = interpret(graph, {"x": x})[graph.outputs[0]]
+        np.testing.assert_array_equal(have, wanted)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_bits_are_those_of_litert(name: str) -> None:
+    for zero in ZEROS:
+        made = layer(name, zero)
+        data = tflite(name, made)
+        x = np.random.default_rng(zero).integers(0, 256, made.x).astype(np.uint8)
+        graph = run(load_tflite("m.tflite", data, {}), PassOptions("litert"))
+        have = interpret(graph, {"x": x})[graph.outputs[0]]
+        (values,) = run_litert(data, [{"x": x}])
+        np.testing.assert_array_equal(have, values["y"])
+
+
+def test_flash_is_no_larger_than_the_file() -> None:
+    """A byte for each weight; of depthwise layers, which have few, two."""
+    rng = np.random.default_rng(0)
+    for shape, most in (((32, 1, 1, 64), 1.02), ((24, 3, 3, 16), 1.03)):
+        made = layer("conv", 120)
+        w = rng.normal(120, 40, shape).clip(0, 255).round().astype(np.uint8)
+        made = Layer(
+            (1, 5, 5, shape[3]), (1, 5, 5, shape[0]), w,
+            rng.integers(-900, 900, shape[0]).astype(np.int32), made.scales, 0,
+            0.05, 0.9, 0, 120,
+        )  # fmt: skip
+        for target in ("cortex-m0", "cortex-m4", "cortex-m55", "rv32imc"):
+            model = pybuild.load(tflite("conv", made))
+            plan = model.build(target=target).plan
+            held = [c for s in plan.steps for c in s.candidate.constants]
+            size = sum(c.array.nbytes for c in held if c.role == "weights")
+            assert w.nbytes <= size <= most * w.nbytes, target
+
+
+def test_zero_points_of_channels() -> None:
+    """Each channel has one of its own: ONNX has such files."""
+    made = layer("conv", 110)
+    model = onnx_model("conv", made, False)
+    outs = len(made.w)
+    zeros = (100 + np.arange(outs)).astype(np.uint8)
+    scales = np.full(outs, made.scales[0], np.float32)
+    told = {"ws": scales, "wz": zeros, "bs": scales * np.float32(made.x_scale),
+            "bz": np.zeros(outs, np.int32)}  # fmt: skip
+    for tensor in model.graph.initializer:
+        if tensor.name in told:
+            tensor.CopyFrom(numpy_helper.from_array(told[tensor.name], tensor.name))
+    data = model.SerializeToString()
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(0)
+    net = onnxruntime.InferenceSession(data, options)
+    x = np.random.default_rng(1).integers(0, 256, net.get_inputs()[0].shape)
+    (wanted,) = net.run(None, {"x": x.astype(np.uint8)})
+    graph = run(load_onnx("m.onnx", data, {}), PassOptions("onnx"))
+    have = interpret(graph, {"x": x.astype(np.uint8)})[graph.outputs[0]]
+    np.testing.assert_array_equal(have, wanted)
+    assert [op for op, *_ in weights(graph)] == ["conv2d"]
