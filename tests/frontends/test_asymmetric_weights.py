@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import pybuild
 from pybuild.frontends.onnx import load as load_onnx
@@ -133,3 +133,39 @@ def test_zero_points_of_channels() -> None:
     have = interpret(graph, {"x": x.astype(np.uint8)})[graph.outputs[0]]
     np.testing.assert_array_equal(have, wanted)
     assert [op for op, *_ in weights(graph)] == ["conv2d"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((1, 3, 8, 12), (1, 3, 12, 5)), ((4, 6), (6, 3)), ((2, 5, 6), (6, 4)), ((6,), (6, 3))],
+)
+def test_products_of_two_tensors_are_integers(
+    a: tuple[int, ...], b: tuple[int, ...]
+) -> None:
+    """QLinearMatMul of two computed sides: every bit, and one kernel of int8."""
+    held = {
+        "as": np.float32(0.02), "az": np.uint8(120), "bs": np.float32(0.03),
+        "bz": np.uint8(140), "ys": np.float32(0.05), "yz": np.uint8(110),
+    }  # fmt: skip
+    node = helper.make_node(
+        "QLinearMatMul", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"]
+    )
+    shape = np.matmul(np.zeros(a), np.zeros(b)).shape
+    sizes = (("a", a), ("b", b), ("y", shape))
+    values = [helper.make_tensor_value_info(n, TensorProto.UINT8, s) for n, s in sizes]
+    graph = helper.make_graph(
+        [node], "g", values[:2], values[2:],
+        [numpy_helper.from_array(np.asarray(v), n) for n, v in held.items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 17)]
+    data = helper.make_model(
+        graph, opset_imports=opset, ir_version=8
+    ).SerializeToString()
+    rng = np.random.default_rng(len(a))
+    given = {n: rng.integers(0, 256, s).astype(np.uint8) for n, s in sizes[:2]}
+    (wanted,) = onnxruntime.InferenceSession(data).run(None, given)
+    made = run(load_onnx("m.onnx", data, {}), PassOptions("onnx"))
+    np.testing.assert_array_equal(interpret(made, given)[made.outputs[0]], wanted)
+    (product,) = (n for n in made.nodes if n.op == "matmul")
+    assert {made.tensor(n).dtype.value for n in product.inputs} == {"int8"}
+    assert "dequantize" not in {n.op for n in made.nodes}

@@ -17,6 +17,7 @@ from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.operators import dense, eltwise, spatial
 from pybuild.frontends.onnx.operators.elements import onnx_type, plain
 from pybuild.frontends.onnx.operators.eltwise import axis_of, row
+from pybuild.frontends.onnx.operators.products import MATMUL
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Quant, Tensor
 from pybuild.ops.fixed_point.quant import quantized
@@ -298,7 +299,7 @@ def _bias(draft: Draft, op: Op, name: str, scales: tuple[str, str]) -> str:
 
 def qlinear_matmul(draft: Draft, op: Op) -> None:
     a, b = _real(draft, op, (0, 1, 2)), _real(draft, op, (3, 4, 5), 1)
-    _wrapped(draft, op, dense.matmul, [a, b], (6, 7))
+    _wrapped(draft, op, MATMUL, [a, b], (6, 7))
 
 
 def qgemm(draft: Draft, op: Op) -> None:
