@@ -1,0 +1,71 @@
+"""Runs on two simulated cores, counted: from begin to end beside one core's build, the
+same by both simulators; and what is said of boards that have no two."""
+
+from __future__ import annotations
+
+import pytest
+
+import pybuild
+from pybuild.boards.bench import BoardBench, bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import firmware_of, open_device
+from pybuild.errors import BuildError
+from tests.boards.devices import DIGITS, built
+from tests.cores.nets import small
+
+
+def _digits(target: str) -> pybuild.Library:
+    return pybuild.load(DIGITS).build(target=target, cores=2)
+
+
+def _sums_up(result: BoardBench) -> None:
+    assert len(result.cores) == 2 and sum(result.cores) == result.instructions
+    assert sum(row.instructions for row in result.layers) == result.instructions
+    assert max(result.cores) <= result.wall < result.instructions
+    assert result.share is not None and result.alone is not None
+    assert result.share == result.wall / result.alone < 0.65
+    assert 0 < result.ram.second <= result.ram.second_bound < 1024
+    facts = result.to_json()
+    assert (facts["alone"], facts["share"]) == (result.alone, result.share)
+
+
+def test_two_cores_of_a_pico() -> None:
+    device = open_device("pico", "gcc", cores=2)
+    result = bench_on_board(device, _digits("cortex-m0"))
+    _sums_up(result)
+    one = bench_on_board(open_device("pico", "gcc"), built(DIGITS, "cortex-m0"))
+    assert (one.share, one.alone) == (None, None)
+    assert result.alone == one.instructions == one.wall
+
+
+def test_qemu_and_unicorn_count_alike() -> None:
+    """mps2-an521: QEMU has both of its cores, and starts the second as the chip does."""
+    library = _digits("cortex-m3")
+    found = []
+    for simulator in ("qemu", "unicorn"):
+        device = open_device("mps2-an521", "gcc", simulator, cores=2)
+        found.append(bench_on_board(device, library))
+        _sums_up(found[-1])
+        assert check_on_board(device, library, DIGITS, count=2).result.ok
+    one, other = found
+    assert one.device.simulator.name != other.device.simulator.name
+    assert one.wall == other.wall and one.alone == other.alone
+
+
+@pytest.mark.parametrize(
+    ("board", "simulator", "told"),
+    [("mps2-an505", "auto", "mps2-an505 has one core, not 2 equal ones"),
+     ("stm32h747i-disco", "auto", "has a cortex-m7 and, apart from it, a cortex-m4"),
+     ("pico2-riscv", "auto", "no simulator of two rv32imac_zba_zbb"),
+     ("esp32-devkitc", "auto", "esp32-devkitc is not simulated"),
+     ("pico", "qemu", "QEMU has no machine with both cores of pico")],
+)  # fmt: skip
+def test_boards_without_two_cores(board: str, simulator: str, told: str) -> None:
+    with pytest.raises(BuildError, match=told):
+        open_device(board, "auto", simulator, cores=2)
+
+
+def test_a_device_of_one_core_runs_no_build_for_two() -> None:
+    library = small().build(target="cortex-m0", cores=2)
+    with pytest.raises(BuildError, match="for 2 cores, the device was opened for one"):
+        firmware_of(open_device("pico", "gcc"), library)
