@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pybuild.cores.disjoint import are_disjoint
 from pybuild.cores.slices import sliced
 from pybuild.errors import Problem
+from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.options.table import BuildOptions
@@ -31,6 +32,25 @@ _MOST_TRIES = 12
 
 
 @dataclass(frozen=True)
+class SharedStep:
+    """A step on several cores: estimated instructions in all its calls of a run.
+
+    cores     of each core; 0: it has no slice
+    meetings  after its calls; meeting: the first core's instructions for them
+    """
+
+    node: Node
+    cores: tuple[int, ...]
+    meetings: int
+    meeting: int
+
+    @property
+    def span(self) -> int:
+        """Instructions from begin to end."""
+        return max(self.cores) + self.meeting
+
+
+@dataclass(frozen=True)
 class Spread:
     """A plan for several cores beside the plan for one.
 
@@ -38,6 +58,7 @@ class Spread:
     one, several   estimated instructions of all kernels, from begin to end
     arena          bytes of one core's plan
     sliced         steps that all cores compute, of `steps` that have a kernel
+    shared         what each core does of each of these; (): one core runs
     """
 
     planner: Planner
@@ -48,6 +69,7 @@ class Spread:
     arena: int
     sliced: int
     steps: int
+    shared: tuple[SharedStep, ...] = ()
 
     @property
     def pays(self) -> bool:
@@ -110,7 +132,8 @@ def spread(
     if not best.sliced or best.cost >= one:
         return Spread(planner, plan, cores, one, one, plan.arena_bytes, 0, steps)
     facts = cores, one, best.cost, plan.arena_bytes, best.sliced, steps
-    return Spread(best.planner, best.plan, *facts)
+    shared = tuple(_shared(best.plan, target, cores))
+    return Spread(best.planner, best.plan, *facts, shared)
 
 
 def _smaller(
@@ -137,8 +160,14 @@ def _smaller(
 
 def _cost(plan: Plan, target: Target, cores: int) -> int:
     """The estimated instructions of a plan's kernels from begin to end."""
-    own = (replace(step.candidate, finish=None) for step in plan.steps)
-    return sum(_instructions(c, target, cores) for c in own if c.func is not None)
+    return sum(step.span for step in _shared(plan, target, cores))
+
+
+def _shared(plan: Plan, target: Target, cores: int) -> Iterator[SharedStep]:
+    for step in plan.steps:
+        if step.candidate.func is not None:
+            own = replace(step.candidate, finish=None)
+            yield SharedStep(step.node, *_by_core(own, target, cores))
 
 
 def _chosen(planner: Planner, plan: Plan) -> Mapping[str, Candidate]:
@@ -206,11 +235,21 @@ def _instructions(c: Candidate, target: Target, cores: int) -> int:
     """The estimated instructions of a candidate from begin to end: those of its longest
     slice, and of meeting; with what ends its work."""
     rest = _instructions(c.finish, target, cores) if c.finish is not None else 0
-    own = replace(c, finish=None)
+    each, _, meeting = _by_core(replace(c, finish=None), target, cores)
+    return rest + max(each) + meeting
+
+
+def _by_core(
+    c: Candidate, target: Target, cores: int
+) -> tuple[tuple[int, ...], int, int]:
+    """The estimated instructions of each core, how often they meet, and what that
+    takes."""
     if not c.slices:
-        return rest + price(own, target).instructions
-    longest = max(price(replace(own, args=a), target).instructions for a in c.slices)
-    return rest + longest + c.images * c.bands * _MEET * (cores - 1)
+        alone = price(c, target).instructions
+        return (alone, *(0,) * (cores - 1)), 0, 0
+    each = (price(replace(c, args=args), target).instructions for args in c.slices)
+    calls = c.images * c.bands
+    return tuple(each), calls, calls * _MEET * (cores - 1)
 
 
 def cores_problems(asked: BuildOptions, several_models: bool = False) -> list[Problem]:

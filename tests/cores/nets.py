@@ -1,4 +1,5 @@
-"""Nets that are large enough for several cores: like keyword spotting, but smaller."""
+"""Nets that are large enough for several cores: like keyword spotting, but smaller; and
+one that is not."""
 
 from __future__ import annotations
 
@@ -17,4 +18,11 @@ def small(kind: str = "int8", seed: int = 5) -> Model:
     net.depthwise("depth2")
     net.add("reshape", "flat", (1, 120))
     net.dense("scores", 10)
+    return net.model()
+
+
+def one_dense() -> Model:
+    """A layer that no second core pays for."""
+    net = Network("tiny", (1, 1), "int8", 1)
+    net.dense("scores", 1)
     return net.model()

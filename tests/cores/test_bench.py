@@ -39,7 +39,7 @@ def test_two_cores_of_a_pico() -> None:
 
 
 def test_qemu_and_unicorn_count_alike() -> None:
-    """mps2-an521: QEMU has both of its cores, and starts the second as the chip does."""
+    """mps2-an521, whose both cores QEMU has: the second starts as the chip does."""
     library = _digits("cortex-m3")
     found = []
     for simulator in ("qemu", "unicorn"):

@@ -9,8 +9,7 @@ import pytest
 
 from pybuild.cores.disjoint import are_disjoint
 from pybuild.errors import BuildError
-from tests.cores.nets import small
-from tests.graphs.networks import Network
+from tests.cores.nets import one_dense, small
 
 
 def test_slices_that_meet_are_not_proven() -> None:
@@ -33,11 +32,10 @@ def test_slices_cover_what_one_core_computes() -> None:
 
 
 def test_a_build_without_slices_is_that_of_one_core() -> None:
-    net = Network("tiny", (1, 1), "int8", 1)
-    net.dense("scores", 1)
-    library = net.model().build(cores=2)
+    model = one_dense()
+    library = model.build(cores=2)
     assert library.tables.cores == 1 and "_run_cores" not in library.sources()["tiny.h"]
-    assert library.sources()["tiny.c"] == net.model().build().sources()["tiny.c"]
+    assert library.sources()["tiny.c"] == model.build().sources()["tiny.c"]
     assert library.report.cores is not None and library.report.cores.sliced == 0
 
 
