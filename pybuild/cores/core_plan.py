@@ -258,8 +258,6 @@ def cores_problems(asked: BuildOptions, several_models: bool = False) -> list[Pr
         return []
     others = {
         "--push": (bool(asked.push), "rows are computed as they come, by one core"),
-        "--emit obj": (asked.emit == "obj", "slices are written as C"),
-        "--verify": (asked.verify, "its checksums leave out the table of slices"),
         "--device": (
             isinstance(asked.target, Mapping) and len(asked.target) > 1,
             "a device is another processor, not another core",

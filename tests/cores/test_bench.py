@@ -33,6 +33,9 @@ def test_two_cores_of_a_pico() -> None:
     device = open_device("pico", "gcc", cores=2)
     result = bench_on_board(device, _digits("cortex-m0"))
     _sums_up(result)
+    compiled = _digits("cortex-m0").again(emit="obj")
+    _sums_up(bench_on_board(device, compiled))
+    assert check_on_board(device, compiled, DIGITS, count=2).result.ok
     one = bench_on_board(open_device("pico", "gcc"), built(DIGITS, "cortex-m0"))
     assert (one.share, one.alone) == (None, None)
     assert result.alone == one.instructions == one.wall

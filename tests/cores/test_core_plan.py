@@ -41,7 +41,7 @@ def test_a_build_without_slices_is_that_of_one_core() -> None:
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"cores": 5}, "5 are too many"), ({"cores": 2, "verify": True}, "--verify"),
+    [({"cores": 5}, "5 are too many"),
      ({"cores": 2, "push": "image"}, "--push"), ({"cores": 0}, "not a number from 1")],
 )  # fmt: skip
 def test_what_does_not_go_together(options: dict[str, object], told: str) -> None:
