@@ -13,8 +13,8 @@ from pybuild.package.memory import held, stages
 from pybuild.package.occupancy import occupancy
 from pybuild.package.provenance import Origin, command_of, provenance_of
 from pybuild.package.report import (
-    CoresUse,
     CoreStep,
+    CoresUse,
     Flash,
     Ram,
     Report,

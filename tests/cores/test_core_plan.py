@@ -9,6 +9,7 @@ import pytest
 
 from pybuild.cores.disjoint import are_disjoint
 from pybuild.errors import BuildError
+from pybuild.html.comparison import compared
 from tests.cores.nets import one_dense, small
 
 
@@ -47,3 +48,14 @@ def test_a_build_without_slices_is_that_of_one_core() -> None:
 def test_what_does_not_go_together(options: dict[str, object], told: str) -> None:
     with pytest.raises(BuildError, match=told):
         small().build(**options)  # type: ignore[arg-type]
+
+
+def test_a_comparison_has_what_both_cores_take_from_begin_to_end() -> None:
+    one, two = (small().build(cores=n).report.to_json() for n in (1, 2))
+    figures = {row.what: row for row in compared(one, two).figures}
+    row, use = figures["from begin to end, as estimated"], two["cores"]
+    assert (row.one, row.other) == (use["alone"], use["together"])
+    assert figures["instructions, as estimated"].one == row.one
+    assert "from begin to end, as estimated" not in {
+        row.what for row in compared(one, one).figures
+    }
