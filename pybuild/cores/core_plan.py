@@ -22,8 +22,13 @@ from pybuild.targets.target import Target
 OPTION = "--cores"
 # CRT_CORES_MAX of crt/cores.h
 MOST = 4
-# instructions of the first core to begin a call on others and to meet after it
-_MEET = 90
+# instructions of crt's for several cores, beside those for one: of a run, of a call that
+# they share for each further core, of a step that the first computes alone; counted on
+# a Cortex-M0+, a Cortex-M33 takes a sixth less
+_RUN, _MEET, _ALONE = 110, 115, 40
+# of one core's instructions, what several may take by estimate: kernels as slices are
+# estimated to some percent
+_PAYS = 0.95
 # of one core's arena, what a plan for several may have, if some plan has that
 _RAM = 1.1
 _ALIGN = 16
@@ -36,7 +41,8 @@ class SharedStep:
     """A step on several cores: estimated instructions in all its calls of a run.
 
     cores     of each core; 0: it has no slice
-    meetings  after its calls; meeting: the first core's instructions for them
+    meetings  after its calls; meeting: the first core's instructions for them, or to
+              find that there are none
     """
 
     node: Node
@@ -104,7 +110,8 @@ def spread(
     """
     target, cores = table[0], asked.cores
     chosen = _chosen(planner, plan)
-    one = _cost(plan, target, cores)
+    own = (replace(s.candidate, finish=None) for s in plan.steps if s.candidate.func)
+    one = sum(price(c, target).instructions for c in own)
     fast = {n: sliced_candidate(c, target, cores) for n, c in chosen.items()}
     most = _RAM * plan.arena_bytes
 
@@ -129,7 +136,7 @@ def spread(
         }
         best = _smaller(fast, small, best, most, tried)
     steps = sum(step.candidate.func is not None for step in plan.steps)
-    if not best.sliced or best.cost >= one:
+    if not best.sliced or best.cost > _PAYS * one:
         return Spread(planner, plan, cores, one, one, plan.arena_bytes, 0, steps)
     facts = cores, one, best.cost, plan.arena_bytes, best.sliced, steps
     shared = tuple(_shared(best.plan, target, cores))
@@ -159,15 +166,17 @@ def _smaller(
 
 
 def _cost(plan: Plan, target: Target, cores: int) -> int:
-    """The estimated instructions of a plan's kernels from begin to end."""
-    return sum(step.span for step in _shared(plan, target, cores))
+    """The estimated instructions of a plan's kernels on several cores, from begin to
+    end."""
+    return _RUN + sum(step.span for step in _shared(plan, target, cores))
 
 
 def _shared(plan: Plan, target: Target, cores: int) -> Iterator[SharedStep]:
     for step in plan.steps:
         if step.candidate.func is not None:
             own = replace(step.candidate, finish=None)
-            yield SharedStep(step.node, *_by_core(own, target, cores))
+            each, meetings, meeting = _by_core(own, target, cores)
+            yield SharedStep(step.node, each, meetings, meeting or _ALONE)
 
 
 def _chosen(planner: Planner, plan: Plan) -> Mapping[str, Candidate]:

@@ -158,7 +158,7 @@ function answersOf(data) {
     "No chip of crt fit has this core.";
   const first = [...rows].sort((a, b) => b.instructions - a.instructions).filter((row) => row.instructions).slice(0, 3);
   const cost = `${said(spent)} instructions a run, ${data.measured ? "counted" : "by estimate"}. The most are in ${first.map((row) => `${row.node.short ?? row.short} (${share(row.instructions, spent)})`).join(", ")}.`;
-  const use = report.cores, together = !use ? "" : use.sliced ? ` On ${said(use.cores)} cores ${said(use.share, 2)} of one core's from begin to end, by estimate.` : ` ${oneCore(use)}`;
+  const use = report.cores, together = !use ? "" : use.sliced ? ` On ${said(use.cores)} cores ${use.share.toFixed(2)} of one core's from begin to end, by estimate.` : ` ${oneCore(use)}`;
   const floats = report.inputs.concat(report.outputs).every((one) => one.dtype === "float32") && !report.layers.some((row) => row.op === "quantize");
   const cheaper = (report.savings || []).slice(0, 3).map((one) => `${one.options.join(" ")}: ${said(one.arena)} instead of ${said(one.instead)} bytes of arena, ${Math.abs(one.instructions - 1) < 0.005 ? "as many" : `${said(one.instructions, 2)} times the`} instructions`);
   if (report.target === "generic") cheaper.unshift("--target of your chip's core: its instructions, most models take less than half");

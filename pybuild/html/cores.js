@@ -1,9 +1,9 @@
 "use strict";
 /* Equal cores over time: a lane for each, and where they wait for each other. */
 
-/** Each step from where it begins to where all cores have met, in instructions. */
+/** Each step from where it begins to where all cores have met, in instructions; before the first one they come together. */
 function sections(use) {
-  let at = 0;
+  let at = use.together - total(use.shared, (step) => Math.max(...step.cores) + step.meeting);
   return use.shared.map((step) => {
     const begin = at;
     at += Math.max(...step.cores) + step.meeting;
@@ -16,8 +16,8 @@ const waits = (step, core) => step.end - step.begin - step.cores[core];
 
 function coresPanel(section, use, hues, measured) {
   const steps = sections(use), lanes = Array.from({ length: use.cores }, (_, core) => core);
-  section.append(el("p", {}, `${said(use.together)} instructions from begin to end, by estimate; one core alone takes ${said(use.alone)}: ${said(use.share, 2)} of that. ${said(use.sliced)} of ${plural(use.steps, "step")} in slices.`));
-  if (measured?.alone) section.append(el("p", {}, `Counted on ${measured.board}: ${said(measured.wall)} from begin to end, ${said(measured.share, 2)} of one core's ${said(measured.alone)}.`));
+  section.append(el("p", {}, `${said(use.together)} instructions from begin to end, by estimate; one core alone takes ${said(use.alone)}: ${use.share.toFixed(2)} of that. ${said(use.sliced)} of ${plural(use.steps, "step")} in slices.`));
+  if (measured?.alone) section.append(el("p", {}, `Counted on ${measured.board}: ${said(measured.wall)} from begin to end, ${measured.share.toFixed(2)} of one core's ${said(measured.alone)}.`));
   const ops = new Set(steps.map((step) => step.op));
   section.append(legend(() => [...hues.entries()].filter(([op]) => ops.has(op)).slice(0, 9).map(([op, number]) => [op, hue(number)]).concat([["waits, or meets the others", colour("hatch")]])),
     coresChart(steps, lanes, use, hues).holder, folded("As a table", coresTable(steps, lanes)));
@@ -27,7 +27,7 @@ function coresChart(steps, lanes, use, hues) {
   const bars = steps.flatMap((step, number) => lanes.flatMap((core) => {
     const done = step.begin + step.cores[core];
     return [[step.begin, done, core, number, 0], [done, step.end, core, number, 1]];
-  })).filter(([from, to]) => to > from);
+  })).concat(lanes.map((core) => [0, steps[0].begin, core, -1, 1])).filter(([from, to]) => to > from);
   const tall = 46, gap = 10;
   const option = () => ({
     grid: { left: 62, right: 18, top: 26, bottom: 46 },
@@ -44,7 +44,7 @@ function coresChart(steps, lanes, use, hues) {
       id: "lanes", type: "custom", data: bars, encode: { x: [0, 1], y: 2 },
       renderItem: (params, api) => {
         const a = api.coord([api.value(0), api.value(2)]), b = api.coord([api.value(1), api.value(2)]);
-        const step = steps[api.value(3)], idle = api.value(4) === 1, wide = b[0] - a[0];
+        const step = steps[api.value(3)], idle = api.value(4) === 1, wide = b[0] - a[0]; // before all steps: none
         const fill = idle ? colour("hatch") : hue(hues.get(step.op) ?? 9);
         const high = idle ? tall / 3 : tall;
         return { type: "rect", shape: { x: a[0], y: a[1] - high / 2, width: Math.max(wide, 0.5), height: high },

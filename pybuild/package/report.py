@@ -163,7 +163,7 @@ class CoreStep:
     cores     of each core; 0: it waits
     meetings  how often cores wait for each other, once after each call; 0: the first
               core computes it alone
-    meeting   the first core's instructions for that
+    meeting   the first core's instructions for that, or to find that there is none
     """
 
     layer: str
@@ -182,7 +182,7 @@ class CoresUse:
     share   of one core's instructions, from begin to end
     arena   bytes of the plan for one core
     alone   instructions of that plan's kernels; together: of several cores, from begin
-            to end, the sum of what the slower core takes between meetings
+            to end: to come together, then what the slower core takes between meetings
     shared  what each core does; (): one core runs
     """
 

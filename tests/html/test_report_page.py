@@ -334,7 +334,8 @@ def test_cores_over_time(driver: Any, tmp_path: Path) -> None:
     for core in (0, 1):
         assert numbers(rows, 2 + core) == [step["cores"][core] for step in steps]
     own, waited = numbers(rows, 2), numbers(rows, 4)
-    assert sum(own) + sum(waited) == use["together"] < use["alone"]
+    before = use["together"] - sum(own) - sum(waited)
+    assert 0 < before < 200 and use["together"] < use["alone"]
     assert any(waited) and any(numbers(rows, 5))
     lanes = driver.execute_script(
         "const every = charts.flatMap(one => one.made.getOption().series);"
