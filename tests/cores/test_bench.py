@@ -3,6 +3,9 @@ same by both simulators; and what is said of boards that have no two."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 import pybuild
@@ -12,6 +15,7 @@ from pybuild.boards.device import firmware_of, open_device
 from pybuild.errors import BuildError
 from tests.boards.devices import DIGITS, built
 from tests.cores.nets import small
+from tests.toolchains import ROOT
 
 
 def _digits(target: str) -> pybuild.Library:
@@ -53,6 +57,20 @@ def test_qemu_and_unicorn_count_alike() -> None:
     one, other = found
     assert one.device.simulator.name != other.device.simulator.name
     assert one.wall == other.wall and one.alone == other.alone
+
+
+def test_a_board_of_ones_own_with_two_rv32(tmp_path: Path) -> None:
+    """The chip of an ESP32-C3, if it had a second core."""
+    (tmp_path / "soc").mkdir()
+    chip = (ROOT / "boards/soc/esp32c3.toml").read_text()
+    (tmp_path / "soc/twin.toml").write_text(chip.replace("\nram", "\ncores = 2\nram"))
+    shutil.copytree(ROOT / "boards/esp32c3-devkitm", tmp_path / "twin")
+    board = tmp_path / "twin/board.toml"
+    board.write_text(board.read_text().replace('"esp32c3"', '"twin"'))
+    device = open_device(str(tmp_path / "twin"), "gcc", cores=2)
+    library = _digits("rv32imc")
+    _sums_up(bench_on_board(device, library))
+    assert check_on_board(device, library, DIGITS, count=2).result.ok
 
 
 @pytest.mark.parametrize(
