@@ -60,8 +60,8 @@ def check(
     from pybuild.boards.check import check_on_board
     from pybuild.boards.device import open_device
 
-    chosen = library.options
-    device = open_device(on, "auto", "auto", "", chosen.optimise, cores=chosen.cores)
+    asked = library.options
+    device = open_device(on, "auto", "auto", "", asked.optimise, cores=asked.cores)
     where, chosen = file_and_reference(library.model, ref)
     made = check_on_board(device, library, where, samples, per_layer, seed, own, chosen)
     return made.result

@@ -22,8 +22,8 @@ from pybuild.targets.target import Target
 OPTION = "--cores"
 # CRT_CORES_MAX of crt/cores.h
 MOST = 4
-# instructions of crt's for several cores, beside those for one: of a run, of a call that
-# they share for each further core, of a step that the first computes alone; counted on
+# instructions that crt takes for several cores, beside those for one: of a run, of a
+# shared call for each further core, of a step that the first computes alone; counted on
 # a Cortex-M0+, a Cortex-M33 takes a sixth less
 _RUN, _MEET, _ALONE = 110, 115, 40
 # of one core's instructions, what several may take by estimate: kernels as slices are

@@ -1,5 +1,5 @@
-"""The programs of docs/two-cores.md: POSIX threads, FreeRTOS and Zephyr are built and run
-with threads as cores, the Pico's is compiled; and what the page says of a build."""
+"""The programs of docs/two-cores.md: for POSIX threads, FreeRTOS and Zephyr, run with
+threads as cores, and the Pico's, compiled; and what the page says of a build."""
 
 from __future__ import annotations
 

@@ -69,14 +69,14 @@ class Unicorn:
 class Machine:
     """One simulated processor with the board's memories.
 
-    memory  of the board by origin, which another processor shares
+    shared  memories by origin, of another processor of the board
     """
 
     def __init__(
         self,
         firmware: Firmware,
         files: Files,
-        memory: Mapping[int, Any] | None = None,
+        shared: Mapping[int, Any] | None = None,
     ) -> None:
         import unicorn
 
@@ -85,7 +85,7 @@ class Machine:
         self.board = firmware.board
         self.is_arm = firmware.core.arch == "arm"
         self.console = bytearray()
-        self.memory: Mapping[int, Any] = memory or {
+        self.memory: Mapping[int, Any] = shared or {
             one.origin: (ctypes.c_uint8 * (-(-one.size // PAGE) * PAGE))()
             for one in self._rams()
         }
