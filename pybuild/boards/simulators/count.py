@@ -18,7 +18,7 @@ from pybuild.errors import BuildError, Lines
 from pybuild.install import SHARED_FLAGS, boards, called, host_compiler, made_once
 from pybuild.records import dataclass
 
-_SOURCES = ("count.h", "qemu_count.c", "unicorn_count.c")
+_SOURCES = ("cycles.h", "count.h", "qemu_count.c", "unicorn_count.c")
 # the runner's struct crt_cores; where in it the first core says which call it is at,
 # and each of the others that it is done
 _CORES, _CALL, _READY = "board_cores", 8, 32
