@@ -25,7 +25,8 @@ def _digits(target: str) -> pybuild.Library:
 def _sums_up(result: BoardBench) -> None:
     assert len(result.cores) == 2 and sum(result.cores) == result.instructions
     assert sum(row.instructions for row in result.layers) == result.instructions
-    assert max(result.cores) <= result.wall < result.instructions
+    # in no section both are the slower one, and not always the same
+    assert max(result.cores) < result.wall < result.instructions
     assert result.share is not None and result.alone is not None
     assert result.share == result.wall / result.alone < 0.65
     assert 0 < result.ram.second <= result.ram.second_bound < 1024
