@@ -3,6 +3,7 @@ same by both simulators; and what is said of boards that have no two."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pybuild
 from pybuild.boards.bench import BoardBench, bench_on_board
 from pybuild.boards.check import check_on_board
 from pybuild.boards.device import firmware_of, open_device
+from pybuild.cli import main
 from pybuild.errors import BuildError
 from tests.boards.devices import DIGITS, built
 from tests.cores.nets import small
@@ -91,3 +93,18 @@ def test_a_device_of_one_core_runs_no_build_for_two() -> None:
     library = small().build(target="cortex-m0", cores=2)
     with pytest.raises(BuildError, match="for 2 cores, the device was opened for one"):
         firmware_of(open_device("pico", "gcc"), library)
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a board the first with two such cores is taken; no board has others."""
+    words = ["bench", str(DIGITS), "--cores", "2"]
+    assert main([*words, "--target", "cortex-m33", "--json"]) == 0
+    said = capsys.readouterr()
+    facts = json.loads(said.out)
+    assert (facts["board"], len(facts["cores"])) == ("pico2", 2)
+    assert facts["share"] == facts["wall"] / facts["alone"] < 0.65
+    assert "counted on pico2" in said.err
+    assert main([*words, "--port", "serial:nowhere"]) != 0
+    assert "a board that is called runs one core" in capsys.readouterr().err
+    assert main(words) != 0
+    assert "2 equal cores for generic" in capsys.readouterr().err
