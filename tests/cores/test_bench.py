@@ -108,3 +108,14 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "a board that is called runs one core" in capsys.readouterr().err
     assert main(words) != 0
     assert "2 equal cores for generic" in capsys.readouterr().err
+
+
+def test_a_report_has_what_a_board_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", str(DIGITS), "--on", "mps2-an521", "--cores", "2"]
+    assert main([*words, "-o", str(tmp_path / "page.html"), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    use, counted = data["report"]["cores"], data["measured"]
+    assert use["together"] == pytest.approx(counted["wall"], rel=0.1)
+    assert use["share"] == pytest.approx(counted["share"], abs=0.03)
