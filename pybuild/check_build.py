@@ -60,7 +60,8 @@ def check(
     from pybuild.boards.check import check_on_board
     from pybuild.boards.device import open_device
 
-    device = open_device(on, "auto", "auto", "", library.options.optimise)
+    asked = library.options
+    device = open_device(on, "auto", "auto", "", asked.optimise, cores=asked.cores)
     where, chosen = file_and_reference(library.model, ref)
     made = check_on_board(device, library, where, samples, per_layer, seed, own, chosen)
     return made.result

@@ -5,7 +5,7 @@
 
 #include "crt/port.h"
 #include "firmware_model.h"
-#ifdef BOARD_SECOND
+#if defined(BOARD_SECOND) || defined(BOARD_CORES)
 #include "second.h"
 #endif
 
@@ -27,14 +27,24 @@ static struct crt_params params;
 /* of lazy inputs and outputs, and of those on a device; else 0 */
 static uint8_t *const buffers[] = MODEL_BUFFERS;
 #endif
-#ifdef MODEL_CORES
-#ifdef BOARD_SECOND
+#if defined(BOARD_SECOND) || defined(BOARD_CORES)
 extern uint32_t board_second_stack_low[], board_second_stack_top[];
+#endif
+#ifdef BOARD_CORES
+static struct crt_cores board_cores;
+/* where simulators look, see count.py */
+typedef char cores_lie_so[offsetof(struct crt_cores, call) == 8u &&
+                                  offsetof(struct crt_cores, ready) == 32u
+                              ? 1
+                              : -1];
+#endif
+#ifdef MODEL_DEVICES
+#ifdef BOARD_SECOND
 static void *second_pointers[MODEL_POINTERS];
-static const struct crt_device devices[MODEL_CORES] = {
+static const struct crt_device devices[MODEL_DEVICES] = {
     {0, 0}, {&board_second, 0}}; /* the CPU does the work of any others */
 #else
-static const struct crt_device devices[MODEL_CORES] = {{0, 0}};
+static const struct crt_device devices[MODEL_DEVICES] = {{0, 0}};
 #endif
 #endif
 
@@ -178,21 +188,44 @@ static int bind_outputs(void)
     return error;
 }
 
-#ifdef BOARD_SECOND
-static void start_second(void)
+#if defined(BOARD_SECOND) || defined(BOARD_CORES)
+static void paint_second(void)
 {
     uint32_t *p;
 
     for (p = board_second_stack_low; p < board_second_stack_top; p++)
         *p = PAINT;
-    board_second_start(second_pointers);
 }
+#endif
+
+#ifdef BOARD_CORES
+/* What a core does while it waits for the other; a fault of that one ends the
+ * run. */
+BOARD_WAITING static int board_second_look(void *context, uint32_t core)
+{
+    (void)context;
+    (void)core;
+    return board_second_faulted != 0;
+}
+
+void board_second_work(void)
+{
+    for (;;)
+        (void)MODEL_WORK(&model, &board_cores, 1);
+}
+
+static int run_on_cores(MODEL_STRUCT *m)
+{
+    return MODEL_RUN_CORES(m, &board_cores);
+}
+#undef MODEL_RUN
+#define MODEL_RUN run_on_cores
 #endif
 
 /* Bytes that the second core's stack has held. */
 static uint32_t used_by_second(void)
 {
-#ifdef BOARD_SECOND
+#if defined(BOARD_SECOND) || defined(BOARD_CORES)
     const uint32_t *p = board_second_stack_low;
 
     while (p < board_second_stack_top && *p == PAINT)
@@ -210,12 +243,19 @@ static int set_up(void)
     const MODEL_MEMORY_STRUCT memory = MODEL_ARRAYS;
     int error = MODEL_INIT(&model, &memory);
 
-#ifdef MODEL_CORES
+#ifdef MODEL_DEVICES
 #ifdef BOARD_SECOND
-    start_second();
+    paint_second();
+    board_second_start(second_pointers);
 #endif
     if (error == CRT_OK)
         error = MODEL_SET_DEVICES(&model, devices);
+#endif
+#ifdef BOARD_CORES
+    paint_second();
+    board_cores.wait = board_second_look;
+    if (error == CRT_OK)
+        board_second_begin();
 #endif
 #ifdef MODEL_OPEN_PARAMS
     if (error == CRT_OK)

@@ -4,8 +4,7 @@
 
 #include "crt/port.h"
 
-#define JOBS  32u /* that wait at most; a power of 2 */
-#define CPACR (*(volatile uint32_t *)0xE000ED88u)
+#define JOBS 32u /* that wait at most; a power of 2 */
 
 struct job {
     const struct crt_model *model; /* NULL: a copy */
@@ -20,14 +19,9 @@ struct job {
 static struct {
     volatile uint32_t given;
     volatile uint32_t done;
-    volatile uint32_t faulted;
     struct job jobs[JOBS];
     void **pointers;
 } queue;
-
-extern uint32_t board_second_stack_top[];
-
-void board_second_reset(void);
 
 static void barrier(void)
 {
@@ -38,7 +32,7 @@ static void barrier(void)
 
 BOARD_WAITING static void rest_until_done(void)
 {
-    while (queue.done != queue.given && !queue.faulted)
+    while (queue.done != queue.given && !board_second_faulted)
         board_second_rest(0);
     barrier();
 }
@@ -47,7 +41,7 @@ static int board_second_wait(void *context)
 {
     (void)context;
     rest_until_done();
-    return queue.faulted != 0;
+    return board_second_faulted != 0;
 }
 
 static int give(const struct job *job)
@@ -58,7 +52,7 @@ static int give(const struct job *job)
     barrier();
     queue.given++;
     board_second_ring(1);
-    return queue.faulted != 0;
+    return board_second_faulted != 0;
 }
 
 static int board_second_copy(void *context, void *to, const void *from,
@@ -100,13 +94,10 @@ static void work(const struct job *job)
         (void)crt_step_run(job->model, job->step, job->base, queue.pointers);
 }
 
-/* Where the second core begins: its memory is the first one's, prepared. */
-void board_second_reset(void)
+void board_second_work(void)
 {
     uint32_t taken = 0;
 
-    CPACR |= 0xFu << 20; /* its FPU; without one, of no effect */
-    __asm__ volatile("dsb\n\tisb" ::: "memory");
     for (;;) {
         rest_until_given(taken);
         work(&queue.jobs[taken % JOBS]);
@@ -117,31 +108,9 @@ void board_second_reset(void)
     }
 }
 
-BOARD_WAITING static void second_fault(void)
-{
-    queue.faulted = 1;
-    board_second_ring(0);
-    for (;;)
-        board_second_rest(1);
-}
-
-typedef void vector(void);
-
-/* Only faults: nothing interrupts the second core. */
-__attribute__((aligned(128))) static vector *const vectors[16] = {
-    (vector *)(uintptr_t)board_second_stack_top,
-    board_second_reset,
-    second_fault,
-    second_fault,
-    second_fault,
-    second_fault,
-    second_fault,
-    second_fault,
-};
-
 void board_second_start(void **pointers)
 {
     queue.pointers = pointers;
     barrier();
-    board_second_release(vectors);
+    board_second_begin();
 }

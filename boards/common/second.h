@@ -1,5 +1,6 @@
-/* second.h: a second core that sees the same flash and RAM as the first, as a
- * device of crt (crt/device.h): jobs go through a queue in RAM, and a bell.
+/* second.h: a second core that sees the same flash and RAM as the first: as a
+ * device of crt (crt/device.h; second.c: jobs go through a queue in RAM, and a
+ * bell), or as an equal core of a run (crt/cores.h; runner.c).
  * Knows no chip: the bell is in second_<chip>.c. */
 #ifndef SECOND_H
 #define SECOND_H
@@ -22,6 +23,13 @@ extern const struct crt_device_api board_second;
  * Shapes  pointers[model->pointer_count] of the largest model
  * Owner   the second core's from now on */
 void board_second_start(void **pointers);
+
+/* Starts the second core with board_second_work(): what it does for ever. */
+void board_second_begin(void);
+void board_second_work(void);
+
+/* Not 0: the second core has met a fault, and does nothing more. */
+extern volatile uint32_t board_second_faulted;
 
 /* ---- of the chip --------------------------------------------------------- */
 

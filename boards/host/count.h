@@ -5,23 +5,10 @@
 #ifndef COUNT_H
 #define COUNT_H
 
-#include <stdint.h>
+#include "cycles.h"
 
 enum { MOST_STEPS = 4096, MOST_JOBS = 4096, CORES = 2 };
-
-/* Of a byte of struct costs; the rest is cycles, see timings.py. */
-enum { COST_WIDE = 0x40, COST_SINGLE = 0x80, COST_CYCLES = 0x3F };
-
-/* What the core's instructions take.
- *
- * of  each halfword of the code, if an instruction begins there; bytes 0:
- * nothing is known of this core */
-struct costs {
-    const uint8_t *of;
-    uint64_t at; /* address of the code */
-    uint64_t bytes;
-    uint64_t taken; /* on top, where the next one is not executed next */
-};
+enum { MOST_MEETINGS = 4 }; /* CRT_CORES_MAX */
 
 /* One core.
  *
@@ -39,6 +26,9 @@ struct core {
     uint64_t single; /* that ended with an instruction of COST_SINGLE */
     uint64_t cycles_of_runtime;
     uint64_t cycles_of_step[MOST_STEPS];
+    /* when it last looked at what another core has to say: time, of_runtime,
+     * cycles_of_runtime */
+    uint64_t looked[3];
 };
 
 /* What to count, in device addresses; the runtime's own code is apart.
@@ -46,7 +36,12 @@ struct core {
  * A step runs from the moment that the runtime reads its kernel's address,
  * the first field of its entry in the table, to the next such read. A second
  * core works on the step that the first gave the job for. What cores do while
- * they wait is not counted. */
+ * they wait is not counted.
+ *
+ * Equal cores say by words in memory how far they are (crt/cores.h). A core
+ * that finds such a word goes on at the time when it was written, if that is
+ * later: so the first core's time is the sum, over the sections between
+ * meetings, of what the slower core has executed. */
 struct count {
     uint64_t begin; /* first block of a call */
     uint64_t
@@ -61,7 +56,10 @@ struct count {
     uint64_t waiting; /* code of cores that wait for the other */
     uint64_t waiting_end;
     uint64_t ring; /* by which the first core gives a job, the second is done */
-    uint64_t on;   /* 1 within a call */
+    uint64_t call; /* address of what the first core says to equal cores */
+    uint64_t ready; /* of what each of the others says */
+    uint64_t ready_end;
+    uint64_t on;    /* 1 within a call */
     uint64_t begun; /* 1 from the first call of an inference to the last */
     uint64_t given;
     uint64_t taken;
@@ -69,6 +67,7 @@ struct count {
     struct core core[CORES];
     uint64_t job_at[MOST_JOBS]; /* time of the first core when it was given */
     uint64_t job_step[MOST_JOBS];
+    uint64_t said_at[MOST_MEETINGS]; /* time of the first core, of the others */
 };
 
 /* Of several inferences the last one stays. */
@@ -82,7 +81,11 @@ static inline void count_anew(struct count *c)
             c->core[k].of_step[i] = c->core[k].cycles_of_step[i] = 0;
         c->core[k].of_runtime = c->core[k].cycles_of_runtime = 0;
         c->core[k].time = 0;
+        for (i = 0; i < 3u; i++)
+            c->core[k].looked[i] = 0;
     }
+    for (k = 0; k < MOST_MEETINGS; k++)
+        c->said_at[k] = 0;
     c->given = 0;
     c->taken = 0;
     c->done_at = 0;
@@ -131,48 +134,6 @@ static inline void count_rings(struct count *c, uint64_t k)
     }
 }
 
-/* What a block has, `cycles` without a jump to it.
- *
- * first   it begins with an instruction of COST_SINGLE
- * single  it ends with one
- * taken   cycles of a jump */
-struct block {
-    uint64_t address;
-    uint64_t bytes;
-    uint64_t instructions;
-    uint64_t cycles;
-    uint64_t first;
-    uint64_t single;
-    uint64_t taken;
-};
-
-/* Estimates the cycles of a block's instructions. */
-static inline void count_cycles(const struct costs *costs, struct block *block)
-{
-    const uint64_t at = block->address - costs->at;
-    const uint64_t bytes = block->bytes;
-    uint64_t single = 0;
-    uint64_t cycles = 0;
-    uint64_t i;
-
-    block->cycles = block->first = block->single = 0;
-    block->taken = costs->taken;
-    if (at >= costs->bytes || bytes > costs->bytes - at)
-        return;
-    block->first = (costs->of[at / 2u] & COST_SINGLE) != 0;
-    for (i = at; i < at + bytes;) {
-        const unsigned cost = costs->of[i / 2u];
-
-        cycles += cost & COST_CYCLES;
-        if (single && (cost & COST_SINGLE) != 0)
-            cycles--;
-        single = (cost & COST_SINGLE) != 0;
-        i += (cost & COST_WIDE) != 0 ? 4u : 2u;
-    }
-    block->cycles = cycles;
-    block->single = single;
-}
-
 /* k: the core, from 0 */
 static inline void count_block(struct count *c, uint64_t k,
                                const struct block *block)
@@ -199,7 +160,7 @@ static inline void count_block(struct count *c, uint64_t k,
     }
     if (!c->on)
         return;
-    if (core->waits)
+    if (core->waits && c->ring != 0)
         count_woken(c, k);
     if (address == c->ring)
         count_rings(c, k);
@@ -212,6 +173,34 @@ static inline void count_block(struct count *c, uint64_t k,
         core->of_step[core->step] += instructions;
         core->cycles_of_step[core->step] += cycles;
     }
+}
+
+/* A core looks at a word by which equal cores meet, or writes it. Having waited
+ * it looks again: what it executed in between is taken back. */
+static inline void count_meets(struct count *c, uint64_t k, uint64_t address,
+                               int writes)
+{
+    const int calls = address == c->call;
+    const uint64_t which = calls ? 0 : 1u + (address - c->ready) / 4u;
+    struct core *core = &c->core[k];
+
+    if (!c->on || c->call == 0 || which >= MOST_MEETINGS ||
+        (!calls && (address < c->ready || address >= c->ready_end)))
+        return;
+    if (writes) {
+        c->said_at[which] = core->time;
+        return;
+    }
+    if (core->waits) {
+        core->time = core->looked[0];
+        core->of_runtime = core->looked[1];
+        core->cycles_of_runtime = core->looked[2];
+    }
+    core->waits = 0;
+    core->looked[0] = core->time;
+    core->looked[1] = core->of_runtime;
+    core->looked[2] = core->cycles_of_runtime;
+    count_later(core, c->said_at[which]);
 }
 
 static inline void count_read(struct count *c, uint64_t k, uint64_t address)

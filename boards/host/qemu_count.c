@@ -34,6 +34,7 @@ extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block,
 extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
                                              on_read *f, int flags, int kind,
                                              void *user);
+extern _Bool qemu_plugin_mem_is_store(uint32_t info);
 extern void qemu_plugin_register_atexit_cb(plugin_id id, on_end *f, void *u);
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
@@ -61,10 +62,11 @@ static void executed(unsigned int cpu, void *user)
 
 static void has_read(unsigned int cpu, uint32_t info, uint64_t at, void *user)
 {
-    (void)info;
     (void)user;
-    if (cpu < CORES)
-        count_read(&count, cpu, at);
+    if (cpu >= CORES)
+        return;
+    count_meets(&count, cpu, at, qemu_plugin_mem_is_store(info));
+    count_read(&count, cpu, at);
 }
 
 /* Told by the last instruction's address: the sizes that QEMU gives are wrong
@@ -172,21 +174,23 @@ static void read_costs(void)
         fclose(in);
 }
 
-/* Arguments: NAME=NUMBER for the first eleven fields of struct count, and for
+/* Arguments: NAME=NUMBER for the first fourteen fields of struct count, and for
  * the last three of struct costs. None: whether it can be loaded is asked, and
  * QEMU ends. */
 int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv)
 {
     static const char *const names[] = {
-        "begin", "last",       "end",         "runtime",    "runtime_end",
-        "table", "step_bytes", "step_count",  "waiting",    "waiting_end",
-        "ring",  "costs_at",   "costs_bytes", "costs_taken"};
+        "begin",       "last",       "end",        "runtime",   "runtime_end",
+        "table",       "step_bytes", "step_count", "waiting",   "waiting_end",
+        "ring",        "call",       "ready",      "ready_end", "costs_at",
+        "costs_bytes", "costs_taken"};
     uint64_t *const fields[] = {
         &count.begin,       &count.last,        &count.end,
         &count.runtime,     &count.runtime_end, &count.table,
         &count.step_bytes,  &count.step_count,  &count.waiting,
-        &count.waiting_end, &count.ring,        &costs.at,
+        &count.waiting_end, &count.ring,        &count.call,
+        &count.ready,       &count.ready_end,   &costs.at,
         &costs.bytes,       &costs.taken};
     size_t f;
     int i;

@@ -17,9 +17,19 @@ struct unicorn_count {
     int64_t *left;
 };
 
+/* An engine, which is one core: what its hooks are given. */
+struct unicorn_core {
+    struct unicorn_count *count;
+    uint64_t k; /* from 0 */
+};
+
+enum { UNICORN_WRITES = 17 }; /* UC_MEM_WRITE */
+
 void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user);
 void unicorn_read(void *engine, int kind, uint64_t address, int bytes,
                   int64_t value, void *user);
+void unicorn_meets(void *engine, int kind, uint64_t address, int bytes,
+                   int64_t value, void *user);
 
 /* Unicorn tells the bytes of a block, not its instructions. */
 static uint64_t instructions(const struct unicorn_count *u, uint64_t address,
@@ -52,13 +62,14 @@ static void forget(struct unicorn_count *u)
         u->ran[i] = u->left[i] = 0;
 }
 
-static void trace(struct unicorn_count *u, uint64_t address, uint32_t bytes)
+static void trace(struct unicorn_count *u, uint64_t k, uint64_t address,
+                  uint32_t bytes)
 {
     const struct count *c = &u->count;
     const uint64_t at = address - u->code_at;
-    const uint64_t before = c->core[0].next - u->code_at;
+    const uint64_t before = c->core[k].next - u->code_at;
 
-    if (!c->begun && (address == c->begin || address == c->last))
+    if (k == 0 && !c->begun && (address == c->begin || address == c->last))
         forget(u);
     else if (!c->on || address == c->end)
         return;
@@ -72,8 +83,8 @@ static void trace(struct unicorn_count *u, uint64_t address, uint32_t bytes)
 
 void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user)
 {
-    struct unicorn_count *u = (struct unicorn_count *)user;
-
+    const struct unicorn_core *core = (const struct unicorn_core *)user;
+    struct unicorn_count *u = core->count;
     struct block block;
 
     block.address = address;
@@ -82,18 +93,29 @@ void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user)
     count_cycles(&u->costs, &block);
     (void)engine;
     if (u->ran != 0)
-        trace(u, address, bytes);
-    count_block(&u->count, 0, &block);
+        trace(u, core->k, address, bytes);
+    count_block(&u->count, core->k, &block);
 }
 
 void unicorn_read(void *engine, int kind, uint64_t address, int bytes,
                   int64_t value, void *user)
 {
-    struct unicorn_count *u = (struct unicorn_count *)user;
+    const struct unicorn_core *core = (const struct unicorn_core *)user;
 
     (void)engine;
     (void)kind;
     (void)bytes;
     (void)value;
-    count_read(&u->count, 0, address);
+    count_read(&core->count->count, core->k, address);
+}
+
+void unicorn_meets(void *engine, int kind, uint64_t address, int bytes,
+                   int64_t value, void *user)
+{
+    const struct unicorn_core *core = (const struct unicorn_core *)user;
+
+    (void)engine;
+    (void)bytes;
+    (void)value;
+    count_meets(&core->count->count, core->k, address, kind == UNICORN_WRITES);
 }

@@ -113,6 +113,7 @@ class BoardBench:
     cores  instructions of each core, waiting left out
     wall   instructions from begin to end where all cores run at one pace: with what
            the first has waited for the second; of one core, its own
+    alone  of the same model's build for one core, where equal cores share the run
     fit    what its plan costs, where the one of the library does not fit the board
     worst  instructions for any input; None: the simulator does not say what was run
     chain  of calls that takes ram.stack_bound, from the runner's frame on
@@ -131,6 +132,12 @@ class BoardBench:
     fit: Fit | None = None
     worst: WorstCase | None = None
     chain: tuple[StackFrame, ...] = ()
+    alone: int | None = None
+
+    @property
+    def share(self) -> float | None:
+        """What equal cores take of one core's instructions, from begin to end."""
+        return None if self.alone is None else self.wall / self.alone
 
     @property
     def cycles(self) -> int | None:
@@ -152,6 +159,8 @@ class BoardBench:
             "sections": asdict(self.sections),
             "cores": list(self.cores),
             "wall": self.wall,
+            "alone": self.alone,
+            "share": self.share,
             "worst": asdict(self.worst) if self.worst else None,
             "stack_chain": [asdict(frame) for frame in self.chain],
             **fit_facts(self.fit),
@@ -186,7 +195,16 @@ def bench_program(device: Device, program: Program, seed: int = 0) -> BoardBench
         fit=program.fit,
         worst=_worst(library, firmware, counts),
         chain=firmware.run_chain.frames,
+        alone=_alone(device, library, seed),
     )
+
+
+def _alone(device: Device, library: Library, seed: int) -> int | None:
+    """The instructions of one core's own build; None: the build is that."""
+    if library.tables.cores == 1:
+        return None
+    program = program_of(device, library.again(cores=1))
+    return counted(device, program, seed)[0].total
 
 
 def counted(

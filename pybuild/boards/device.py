@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,8 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.plan.plan import Plan
 from pybuild.records import dataclass
-from pybuild.targets.board import Board, load_board
+from pybuild.targets.board import Board, board_names, load_board
+from pybuild.targets.chip import SIMULATED, Chip
 from pybuild.targets.core import Core
 from pybuild.targets.names import core_named
 from pybuild.targets.toolchain import Toolchain, choose_toolchain
@@ -33,6 +35,7 @@ class Device:
     """core: whose code is built; the board's own, or one whose code it runs.
     optimise: size, ram, balanced or speed; the compiler's level.
     note: why another simulator was taken than usual; "" for the usual one.
+    cores: how many equal ones it has for a run.
     """
 
     board: Board
@@ -41,6 +44,7 @@ class Device:
     simulator: Simulator
     optimise: str = "balanced"
     note: str = ""
+    cores: int = 1
 
     def to_json(self) -> dict[str, object]:
         """The facts about the device that every result includes."""
@@ -61,20 +65,72 @@ def open_device(
     core: str = "",
     optimise: str = "balanced",
     both: bool = False,
+    cores: int = 1,
 ) -> Device:
     """The board `name`, or the folder of one.
 
     core    another core than the board's, whose code the board's runs too
     both    a second core takes part, where the board has one
+    cores   equal ones that compute a run together
     Errors  BuildError that says what to install
     """
     board = load_board(name)
     chosen = core_named(core) if core else board.core
-    machine = choose_simulator(board, simulator, both)
+    if cores > 1:
+        must_have_cores(board, chosen, cores)
+    machine = choose_simulator(board, simulator, both, cores)
     note = _instead(board, machine) if simulator == "auto" else ""
-    board = (in_unicorn if isinstance(machine, Unicorn) else in_qemu)(board)
+    if isinstance(machine, Unicorn):
+        board = in_unicorn(board)
+        board = replace(board, chip=SIMULATED) if cores > 1 else board
+    else:
+        board = in_qemu(board)
     compiler = choose_toolchain(toolchain, chosen)
-    return Device(board, chosen, compiler, machine, optimise, note)
+    return Device(board, chosen, compiler, machine, optimise, note, cores)
+
+
+def must_have_cores(board: Board, core: Core, cores: int) -> None:
+    """Checks that a board has so many equal cores that run the code of `core`.
+
+    Errors  BuildError that says what it has instead
+    """
+    chip, other = board.facts, board.second or board.core
+    if cores <= chip.equal_cores and core.name in (other.name, *other.runs):
+        return
+    what = f"{board.name} has {_cores_of(chip)}, not {cores} equal ones"
+    raise BuildError("--on", what, boards_hint(cores))
+
+
+def _cores_of(chip: Chip) -> str:
+    if chip.cores == 1:
+        return "one core"
+    if chip.beside is None:
+        return f"{chip.cores} cores"
+    return f"a {chip.core.name} and, apart from it, a {chip.beside.name}"
+
+
+def boards_with(cores: int, target: str = "") -> list[str]:
+    """The boards of `crt boards` of which so many equal cores are simulated.
+
+    target  only those whose cores run its kernels; "": any
+    """
+    return [
+        board.name
+        for board in map(load_board, board_names())
+        if board.facts.equal_cores >= cores
+        and target in ("", board.core.target)
+        and (board.core.unicorn or _has_both(board))
+    ]
+
+
+def _has_both(board: Board) -> bool:
+    """True if a machine of QEMU has both cores of the board."""
+    return bool(board.machine) and board.second is not None
+
+
+def boards_hint(cores: int) -> str:
+    found = boards_with(cores)
+    return f"--on {' or '.join(found)}" if found else f"no board has {cores}"
 
 
 def _instead(board: Board, machine: Simulator) -> str:
@@ -86,15 +142,18 @@ def _instead(board: Board, machine: Simulator) -> str:
 
 
 def choose_simulator(
-    board: Board, wanted: str = "auto", both: bool = False
+    board: Board, wanted: str = "auto", both: bool = False, cores: int = 1
 ) -> Simulator:
     """The simulator `wanted`; for "auto" the first that has this board and counts.
 
     both    its second core, too, if there is one
+    cores   equal ones; QEMU has two of the boards that a machine of it is
     Errors  BuildError that says what to install
     """
     both = both and board.second is not None
     qemu, unicorn = find_qemu(board), None if both else find_unicorn(board)
+    if cores > 1 and not _has_both(board):
+        qemu = None
     first = qemu or unicorn
     # Unicorn has memories where the chip has them
     if unicorn and qemu and (not board.machine or qemu.cannot_count):
@@ -110,6 +169,11 @@ def choose_simulator(
         what = f"{board.name} is not simulated: no simulator is supported for its "
         what += board.core.name
         raise BuildError("--on", what, "build for it with --target, or use --port")
+    if cores > 1 and (wanted == "qemu" or not board.core.unicorn):
+        what = f"no simulator of two {board.core.name} is supported"
+        if wanted == "qemu":
+            what = f"QEMU has no machine with both cores of {board.name}"
+        raise BuildError("--cores", what, boards_hint(cores))
     kinds = [s for s in SIMULATORS if wanted in ("auto", s)]
     hints = [missing_simulator(kind, board, both) for kind in kinds]
     where, which = "--simulator", wanted
@@ -213,6 +277,10 @@ def program_of(device: Device, library: Library, record: bool = False) -> Progra
 
 def firmware_of(device: Device, library: Library, record: bool = False) -> Firmware:
     """The runner for one device; `record`: it writes the rows of every step."""
+    cores = library.tables.cores
+    if cores > device.cores:
+        what = f"the build is for {cores} cores, the device was opened for one"
+        raise BuildError("--cores", what, f"open_device(..., cores={cores})")
     return runner_firmware(
         library, device.board, device.toolchain, device.core, device.optimise, record
     )

@@ -16,7 +16,8 @@ from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.model_source import Source
 from pybuild.options.many import FitOptions
-from pybuild.options.option import options_in
+from pybuild.options.option import options_in, told
+from pybuild.options.table import BuildOptions
 from pybuild.package.totals import CODE, STACK, totals
 from pybuild.passes.ends.integer_ends import integer_ends
 from pybuild.progress import Progress, Steps, silent
@@ -34,6 +35,8 @@ PACE = {
     "esp32": 1.76, "rv32ec": 17.6,
     "generic": 18.0,  # an ATmega2560, counted by simavr: of digits and a CNN
 }  # fmt: skip
+# bytes of crt for several cores; of digits: 1,126 on a Cortex-M0+, 772 on an M33
+CORES_CODE = 1152
 AVR_CODE = 2  # times that of 32 bits; measured of digits: 1.6
 FLOAT_PACE = {"generic": 54.0}  # likewise, of that CNN in floats
 _ROUGH = 1.0
@@ -58,10 +61,13 @@ class ChipFit:
     """The result for one chip.
 
     fits      with the options that were asked for, and within the latency
+    cores     that compute a run: as many as were asked for, where the chip has so many
+              equal ones and they take less time than one
     boards    of `crt boards`, that have it
     cycles    of one inference, estimated; seconds: at the chip's highest clock
     wait_states  of the flash at that clock, which `cycles` do not have; None: no source
-    microjoules  of one inference; None: no source has what the chip draws
+    microjoules  of one inference; None: no source has what the chip draws, or several
+              cores compute
     missing   in words, what it lacks; (): nothing
     options   words of the command line with which it fits; (): it does, or none help
     ways      all such options that were tried, the first of them `options`
@@ -83,6 +89,7 @@ class ChipFit:
     source: str
     wait_states: int | None = None
     ways: tuple[tuple[str, ...], ...] = ()
+    cores: int = 1
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -105,6 +112,10 @@ def fit(
     model = model if isinstance(model, Model) else load(model)
     chips = all_chips()
     by_target = _Builds(model, options)
+    most_cores = max(chip.equal_cores for chip in chips)
+    if by_target.cores > most_cores:
+        what = f"no chip of `crt fit` has {by_target.cores} equal cores"
+        raise BuildError("--cores", what, f"1 to {most_cores}")
     owners = _owners()
     step, found = Steps(progress, len(chips)), []
     for chip in chips:
@@ -143,19 +154,24 @@ class _Builds:
 
     def __init__(self, model: Model, options: Mapping[str, Any]) -> None:
         self.model, self.options = model, dict(options)
+        own = {word: options[word] for word in ("cores",) if word in options}
+        self.cores = told(BuildOptions, own)[0].cores
         self.is_float = any(t.dtype.name == "FLOAT32" for t in _weights(model))
-        self._made: dict[tuple[str, str], Library | None] = {}
+        self._made: dict[tuple[str, int, str], Library | None] = {}
 
-    def of(self, target: str, **changed: Any) -> Library:
-        made = self.tried(target, **changed)
+    def of(self, chip: Chip) -> Library:
+        made = self.tried(chip)
         assert made is not None, "only limits are tried"
         return made
 
-    def tried(self, target: str, **changed: Any) -> Library | None:
-        """The build for a target; None if there is no such plan."""
-        key = target, repr(sorted(changed.items()))
+    def tried(self, chip: Chip, **changed: Any) -> Library | None:
+        """The build for a chip's cores; None if there is no such plan."""
+        cores = self.cores if self.cores <= chip.equal_cores else 1
+        key = chip.core.target, cores, repr(sorted(changed.items()))
         if key not in self._made:
-            given = {**self.options, **changed, "target": target}
+            given = {**self.options, **changed, "target": chip.core.target}
+            if cores < self.cores:
+                given["cores"] = cores
             model = self.model
             if given.pop("boundary", ""):
                 model = model.with_graph(integer_ends(model.graph))
@@ -176,8 +192,7 @@ def _weights(model: Model) -> Iterator[Any]:
 def _fit(
     chip: Chip, builds: _Builds, latency: float | None, boards: tuple[str, ...]
 ) -> ChipFit:
-    target = chip.core.target
-    library = builds.of(target)
+    library = builds.of(chip)
     ram, flash, cycles = _ram(library, chip), _flash(library, chip), cycles_of(library)
     seconds = cycles / chip.hz
     missing = []
@@ -195,25 +210,26 @@ def _fit(
         chip=chip.name,
         title=chip.title,
         core=chip.core.name,
-        target=target,
+        target=chip.core.target,
         boards=boards,
         fits=not missing,
         ram=ram,
         flash=flash,
         cycles=cycles,
         seconds=seconds,
-        microjoules=chip.microjoules(cycles),
+        microjoules=chip.microjoules(cycles) if library.tables.cores == 1 else None,
         missing=tuple(missing),
         options=ways[0] if ways else (),
         source=chip.source,
         wait_states=chip.wait_states,
         ways=ways,
+        cores=library.tables.cores,
     )
 
 
 def _ram(library: Library, chip: Chip) -> Need:
     flash = library.report.flash
-    needed = totals(library.report).ram + STACK
+    needed = totals(library.report).ram + STACK * library.tables.cores
     if chip.core.arch == "avr":  # its compiler copies constants to RAM
         needed += flash.weights + flash.tables
     return Need(needed, chip.ram.size)
@@ -221,21 +237,23 @@ def _ram(library: Library, chip: Chip) -> Need:
 
 def _flash(library: Library, chip: Chip) -> Need:
     made = totals(library.report)
-    code = made.code + CODE
+    code = made.code + CODE + (CORES_CODE if library.tables.cores > 1 else 0)
     if chip.core.arch == "avr":
         code *= AVR_CODE
     return Need(made.flash - made.code + code, chip.flash.size)
 
 
 def cycles_of(library: Library) -> int:
-    """The estimated cycles of an inference, without the flash's wait states."""
+    """The estimated cycles of an inference from begin to end, without the flash's wait
+    states."""
     cycles, target = 0.0, library.targets[0].name
     for row in library.report.kernels:
         pace = PACE.get(target, _ROUGH)
         if library.plan.graph.tensor(row.output).dtype.name == "FLOAT32":
             pace = FLOAT_PACE.get(target, pace)
         cycles += pace * row.instructions
-    return round(cycles)
+    use = library.report.cores
+    return round(cycles * (use.together / use.alone if use and use.sliced else 1.0))
 
 
 def _ways(
@@ -245,7 +263,7 @@ def _ways(
     too slow last."""
     slow: list[tuple[str, ...]] = []
     for words, changed in _ladder(chip, library):
-        other = builds.tried(chip.core.target, **changed)
+        other = builds.tried(chip, **changed)
         if other is None or _ram(other, chip).missing or _flash(other, chip).missing:
             continue
         if in_time(other):

@@ -85,7 +85,7 @@ def device_of(args: argparse.Namespace) -> Device:
     # kernels for no core in particular are built as code of the board's own
     core = str(args.target) if core_of(args.target) else ""
     chosen = args.on, args.toolchain, args.simulator, core, args.optimise
-    return open_device(*chosen, both=bool(args.device))
+    return open_device(*chosen, both=bool(args.device), cores=args.cores)
 
 
 def _idle(args: argparse.Namespace) -> Iterator[Problem]:
@@ -97,6 +97,9 @@ def _idle(args: argparse.Namespace) -> Iterator[Problem]:
     elif getattr(args, "port", None):
         beside = "--port"
         idle = ["ref", "backend", "against", "toolchain", "simulator"]
+    if getattr(args, "port", None) and args.cores > 1:
+        what = "cannot be combined with --port: a board that is called runs one core"
+        yield Problem("--cores", what)
     pairs = [(word, beside) for word in idle]
     if data is not None:
         pairs += [("samples", "--data"), ("seed", "--data")]
@@ -246,6 +249,26 @@ def _check_remote(
     return OK if result.ok else MISMATCH, result.to_json()
 
 
+def with_board(args: argparse.Namespace) -> argparse.Namespace:
+    """The arguments of a bench, on a board if several cores are to be counted: time on
+    this machine is of one.
+
+    Errors  BuildError where no board has so many of the target's cores
+    """
+    if args.cores == 1 or args.on != HOST or args.port:
+        return args
+    from pybuild.boards.device import boards_hint, boards_with
+    from pybuild.targets.names import target_named
+
+    target = target_named(target_of(args)).name
+    known = boards_with(args.cores, target)
+    if not known:
+        what = f"no board that is simulated has {args.cores} equal cores for {target}"
+        raise BuildError("--cores", what, boards_hint(args.cores))
+    say(f"note: counted on {known[0]}; --on BOARD takes another", error=True)
+    return argparse.Namespace(**{**vars(args), "on": known[0]})
+
+
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     from pybuild.boards.bench import bench_program
     from pybuild.boards.device import program_of
@@ -345,7 +368,9 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
         say(f"cycles {result.cycles:,} estimated from the core's published timings")
     if len(result.cores) > 1:
         each = ", ".join(f"{spent:,}" for spent in result.cores)
-        say(f"cores  {each}; {result.wall:,} from begin to end; ", end="")
+        share = "" if result.share is None else f", {result.share:.2f} of one core's"
+        share += "" if result.alone is None else f" {result.alone:,}"
+        say(f"cores  {each}; {result.wall:,} from begin to end{share}; ", end="")
         say(f"stack of the second {ram.second:,} (at most {ram.second_bound:,})")
     say(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
     say(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")

@@ -51,9 +51,9 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
     columns += [("ms", NUMBER), ("WS", NUMBER), ("uJ", NUMBER)]
     columns += [("missing", TEXT), ("with", TEXT)]
     rows = [
-        [one.chip, one.core, _kb(one.ram.needed), _kb(one.ram.has),
-         _kb(one.flash.needed), _kb(one.flash.has), f"{one.cycles:,}",
-         f"{1000 * one.seconds:.3g}",
+        [one.chip, f"{one.cores} {one.core}" if one.cores > 1 else one.core,
+         _kb(one.ram.needed), _kb(one.ram.has), _kb(one.flash.needed),
+         _kb(one.flash.has), f"{one.cycles:,}", f"{1000 * one.seconds:.3g}",
          "" if one.wait_states is None else str(one.wait_states),
          "" if one.microjoules is None else f"{one.microjoules:,.0f}",
          "; ".join(one.missing), " ".join(one.options)]
@@ -64,9 +64,10 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
 
     say("target each chip's own core")
     tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
+    each = " for each core" if any(one.cores > 1 for one in found) else ""
     say(
-        f"with   {STACK:,} bytes of stack and data, and {CODE:,} of runtime, start-up "
-        "and console;\n       KB of RAM and flash, at the highest clock"
+        f"with   {STACK:,} bytes of stack and data{each}, and {CODE:,} of runtime, "
+        "start-up and console;\n       KB of RAM and flash, at the highest clock"
     )
     say(
         "not    counted: the flash's wait states at that clock (WS, where a source has "

@@ -67,7 +67,8 @@ def samples_of_page(
 
 
 def _silent(args: argparse.Namespace) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(args), "json": True, "seed": 0})
+    added = {"json": True, "seed": 0, "port": None}
+    return argparse.Namespace(**{**vars(args), **added})
 
 
 def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:

@@ -128,6 +128,7 @@ def check(args: argparse.Namespace) -> Outcome:
 def bench(args: argparse.Namespace) -> Outcome:
     from pybuild.verify.bench import bench as measure
 
+    args = boards.with_board(args)
     library = built(args, args.model)
     if args.on != boards.HOST or args.port:
         return boards.bench(args, library)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pybuild.cores.disjoint import are_disjoint
 from pybuild.cores.slices import sliced
 from pybuild.errors import Problem
+from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.options.table import BuildOptions
@@ -21,13 +22,38 @@ from pybuild.targets.target import Target
 OPTION = "--cores"
 # CRT_CORES_MAX of crt/cores.h
 MOST = 4
-# instructions of the first core to begin a call on others and to meet after it
-_MEET = 90
+# instructions that crt takes for several cores, beside those for one: of a run, of a
+# shared call for each further core, of a step that the first computes alone; counted on
+# a Cortex-M0+, a Cortex-M33 takes a sixth less
+_RUN, _MEET, _ALONE = 110, 115, 40
+# of one core's instructions, what several may take by estimate: kernels as slices are
+# estimated to some percent
+_PAYS = 0.95
 # of one core's arena, what a plan for several may have, if some plan has that
 _RAM = 1.1
 _ALIGN = 16
 # plans that are made to find one within that
 _MOST_TRIES = 12
+
+
+@dataclass(frozen=True)
+class SharedStep:
+    """A step on several cores: estimated instructions in all its calls of a run.
+
+    cores     of each core; 0: it has no slice
+    meetings  after its calls; meeting: the first core's instructions for them, or to
+              find that there are none
+    """
+
+    node: Node
+    cores: tuple[int, ...]
+    meetings: int
+    meeting: int
+
+    @property
+    def span(self) -> int:
+        """Instructions from begin to end."""
+        return max(self.cores) + self.meeting
 
 
 @dataclass(frozen=True)
@@ -38,6 +64,7 @@ class Spread:
     one, several   estimated instructions of all kernels, from begin to end
     arena          bytes of one core's plan
     sliced         steps that all cores compute, of `steps` that have a kernel
+    shared         what each core does of each of these; (): one core runs
     """
 
     planner: Planner
@@ -48,6 +75,7 @@ class Spread:
     arena: int
     sliced: int
     steps: int
+    shared: tuple[SharedStep, ...] = ()
 
     @property
     def pays(self) -> bool:
@@ -82,7 +110,8 @@ def spread(
     """
     target, cores = table[0], asked.cores
     chosen = _chosen(planner, plan)
-    one = _cost(plan, target, cores)
+    own = (replace(s.candidate, finish=None) for s in plan.steps if s.candidate.func)
+    one = sum(price(c, target).instructions for c in own)
     fast = {n: sliced_candidate(c, target, cores) for n, c in chosen.items()}
     most = _RAM * plan.arena_bytes
 
@@ -107,10 +136,11 @@ def spread(
         }
         best = _smaller(fast, small, best, most, tried)
     steps = sum(step.candidate.func is not None for step in plan.steps)
-    if not best.sliced or best.cost >= one:
+    if not best.sliced or best.cost > _PAYS * one:
         return Spread(planner, plan, cores, one, one, plan.arena_bytes, 0, steps)
     facts = cores, one, best.cost, plan.arena_bytes, best.sliced, steps
-    return Spread(best.planner, best.plan, *facts)
+    shared = tuple(_shared(best.plan, target, cores))
+    return Spread(best.planner, best.plan, *facts, shared)
 
 
 def _smaller(
@@ -136,9 +166,17 @@ def _smaller(
 
 
 def _cost(plan: Plan, target: Target, cores: int) -> int:
-    """The estimated instructions of a plan's kernels from begin to end."""
-    own = (replace(step.candidate, finish=None) for step in plan.steps)
-    return sum(_instructions(c, target, cores) for c in own if c.func is not None)
+    """The estimated instructions of a plan's kernels on several cores, from begin to
+    end."""
+    return _RUN + sum(step.span for step in _shared(plan, target, cores))
+
+
+def _shared(plan: Plan, target: Target, cores: int) -> Iterator[SharedStep]:
+    for step in plan.steps:
+        if step.candidate.func is not None:
+            own = replace(step.candidate, finish=None)
+            each, meetings, meeting = _by_core(own, target, cores)
+            yield SharedStep(step.node, each, meetings, meeting or _ALONE)
 
 
 def _chosen(planner: Planner, plan: Plan) -> Mapping[str, Candidate]:
@@ -206,11 +244,21 @@ def _instructions(c: Candidate, target: Target, cores: int) -> int:
     """The estimated instructions of a candidate from begin to end: those of its longest
     slice, and of meeting; with what ends its work."""
     rest = _instructions(c.finish, target, cores) if c.finish is not None else 0
-    own = replace(c, finish=None)
+    each, _, meeting = _by_core(replace(c, finish=None), target, cores)
+    return rest + max(each) + meeting
+
+
+def _by_core(
+    c: Candidate, target: Target, cores: int
+) -> tuple[tuple[int, ...], int, int]:
+    """The estimated instructions of each core, how often they meet, and what that
+    takes."""
     if not c.slices:
-        return rest + price(own, target).instructions
-    longest = max(price(replace(own, args=a), target).instructions for a in c.slices)
-    return rest + longest + c.images * c.bands * _MEET * (cores - 1)
+        alone = price(c, target).instructions
+        return (alone, *(0,) * (cores - 1)), 0, 0
+    each = (price(replace(c, args=args), target).instructions for args in c.slices)
+    calls = c.images * c.bands
+    return tuple(each), calls, calls * _MEET * (cores - 1)
 
 
 def cores_problems(asked: BuildOptions, several_models: bool = False) -> list[Problem]:
@@ -219,8 +267,6 @@ def cores_problems(asked: BuildOptions, several_models: bool = False) -> list[Pr
         return []
     others = {
         "--push": (bool(asked.push), "rows are computed as they come, by one core"),
-        "--emit obj": (asked.emit == "obj", "slices are written as C"),
-        "--verify": (asked.verify, "its checksums leave out the table of slices"),
         "--device": (
             isinstance(asked.target, Mapping) and len(asked.target) > 1,
             "a device is another processor, not another core",

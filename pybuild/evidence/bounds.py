@@ -36,6 +36,8 @@ def machine_facts(library: Library) -> Facts:
     target = library.targets[0].name
     if len(library.targets) > 1:
         return {"reason": "the model runs on several devices"}
+    if library.tables.cores > 1:
+        return {"reason": "several cores share the run, and their time has no bound"}
     if target == "generic":
         return {"reason": "the target is any CPU, so no instruction is known"}
     known = [load_board(name) for name in board_names()]

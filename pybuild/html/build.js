@@ -36,6 +36,15 @@ function addPanels(data, model) {
         costChart(rows, hues, "instructions").holder, costTable(rows, spent));
     });
 
+  if (report.cores) own("cores", "Cores over time", report.cores.sliced ?
+    "A lane for each core: what it computes of each step, and where it waits. Cores meet after each call of a step, at the latest at a dotted line; steps in lock step, whose calls alternate, are drawn one after another." : "", (section) => {
+    if (report.cores.sliced) coresPanel(section, report.cores, hues, data.measured);
+    else {
+      section.style.minHeight = "";
+      section.append(el("p", {}, oneCore(report.cores)));
+    }
+  });
+
   own("graph", "Graph", "The graph after all passes, read like text: from left to right, row under row.", (section) => graphPanel(section, report, rows, hues, data.passes));
 
   if (report.bounds?.length) own("bounds", "What holds for any input",
@@ -101,6 +110,8 @@ function addPanels(data, model) {
   });
 }
 
+const oneCore = (use) => `One core runs the model: ${said(use.cores)} would take no less time, since meeting after each call costs more than the slices save.`;
+
 const unlessOpen = (count) => (count < 0 ? "your function" : count ?? "");
 
 function boundsTable(bounds) {
@@ -147,12 +158,13 @@ function answersOf(data) {
     "No chip of crt fit has this core.";
   const first = [...rows].sort((a, b) => b.instructions - a.instructions).filter((row) => row.instructions).slice(0, 3);
   const cost = `${said(spent)} instructions a run, ${data.measured ? "counted" : "by estimate"}. The most are in ${first.map((row) => `${row.node.short ?? row.short} (${share(row.instructions, spent)})`).join(", ")}.`;
+  const use = report.cores, together = !use ? "" : use.sliced ? ` On ${said(use.cores)} cores ${use.share.toFixed(2)} of one core's from begin to end, by estimate.` : ` ${oneCore(use)}`;
   const floats = report.inputs.concat(report.outputs).every((one) => one.dtype === "float32") && !report.layers.some((row) => row.op === "quantize");
   const cheaper = (report.savings || []).slice(0, 3).map((one) => `${one.options.join(" ")}: ${said(one.arena)} instead of ${said(one.instead)} bytes of arena, ${Math.abs(one.instructions - 1) < 0.005 ? "as many" : `${said(one.instructions, 2)} times the`} instructions`);
   if (report.target === "generic") cheaper.unshift("--target of your chip's core: its instructions, most models take less than half");
   if (floats) cheaper.unshift("--quantise SAMPLES.npz: int8 instead of floats, a quarter of the weights");
   return el("section", { class: "answers", "aria-label": "In short" }, el("dl", {},
-    el("dt", {}, "Does it fit?"), el("dd", {}, fit), el("dt", {}, "What does it cost?"), el("dd", {}, cost),
+    el("dt", {}, "Does it fit?"), el("dd", {}, fit), el("dt", {}, "What does it cost?"), el("dd", {}, cost + together),
     el("dt", {}, "What would make it cheaper?"), el("dd", {}, cheaper.length ? el("ul", {}, cheaper.map((line) => el("li", {}, line))) : "Nothing that was tried saves a twentieth of the RAM.")));
 }
 

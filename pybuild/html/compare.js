@@ -78,7 +78,7 @@ panel("options", "Options", found.options.length ? "Those that differ." : "No op
   section.append(el("p", {}, "These make them again:"), el("pre", { tabindex: "0" }, found.commands.join("\n")));
 });
 
-const shown = ["RAM", "flash, code as estimated", "code, as estimated", "instructions, as estimated"];
+const shown = ["RAM", "flash, code as estimated", "code, as estimated", "instructions, as estimated", "from begin to end, as estimated"];
 start({
   top: [el("div", {}, el("h1", {}, `${names[0]} and ${names[1]}`), el("p", { class: "soft" }, found.commands.map((command) => el("span", {}, el("code", {}, command), el("br")))))],
   tiles: el("div", { class: "tiles" }, found.figures.filter((row) => shown.includes(row.what)).map((row) =>

@@ -74,7 +74,8 @@ class Comparison:
 def compared(one: Facts, other: Facts) -> Comparison:
     """The comparison of two report.json of the current schema."""
     pair = one, other
-    numbers = [dict(_figures(facts)) for facts in pair]
+    shared = any(facts["cores"] for facts in pair)
+    numbers = [dict(_figures(facts, shared)) for facts in pair]
     code = [{row["name"]: row["bytes"] for row in facts["code"]} for facts in pair]
     options = [dict(_options(facts)) for facts in pair]
     return Comparison(
@@ -88,7 +89,8 @@ def compared(one: Facts, other: Facts) -> Comparison:
     )
 
 
-def _figures(facts: Facts) -> Iterator[tuple[str, int]]:
+def _figures(facts: Facts, shared: bool) -> Iterator[tuple[str, int]]:
+    """shared: either build is for several cores."""
     ram, flash, whole = facts["ram"], facts["flash"], totals_of(facts)
     yield "RAM", whole.ram
     yield "arena", ram["arena"]
@@ -99,6 +101,10 @@ def _figures(facts: Facts) -> Iterator[tuple[str, int]]:
     yield "tables", flash["tables"]
     yield "code, as estimated", whole.code
     yield "instructions, as estimated", whole.instructions
+    if shared:
+        use = facts["cores"] or {"sliced": 0}
+        least = use["together"] if use["sliced"] else whole.instructions
+        yield "from begin to end, as estimated", least
     yield "multiply-accumulates", facts["macs"]
     yield "layers", len(facts["layers"])
     yield "kernels", len(facts["code"])

@@ -21,7 +21,8 @@ _HERE = Path(__file__).parent
 _DRAWING, _LICENCES, _STYLE = "drawing.min.js", "LICENSES.txt", "page.css"
 # of the panels, in the order in which they need each other
 _BUILD = (
-    "parts.js", "memory.js", "cost.js", "graph.js", "flash.js", "samples.js", "build.js"
+    "parts.js", "memory.js", "cost.js", "graph.js", "flash.js", "samples.js",
+    "cores.js", "build.js"
 )  # fmt: skip
 REPORT, IMAGE = (*_BUILD, "report.js"), (*_BUILD, "image.js")
 COMPARISON = ("parts.js", "memory.js", "cost.js", "compare.js")

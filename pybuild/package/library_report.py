@@ -13,6 +13,7 @@ from pybuild.package.memory import held, stages
 from pybuild.package.occupancy import occupancy
 from pybuild.package.provenance import Origin, command_of, provenance_of
 from pybuild.package.report import (
+    CoreStep,
     CoresUse,
     Flash,
     Ram,
@@ -20,6 +21,7 @@ from pybuild.package.report import (
     boundary,
     copies,
     devices,
+    layer,
     layers,
     promise,
     regions,
@@ -101,4 +103,10 @@ def cores_use(found: Spread) -> CoresUse:
     """How several cores share the work, for a report."""
     share = round(found.ratio, 3) if found.pays else 1.0
     facts = found.cores, found.sliced, found.steps
-    return CoresUse(*facts, share, found.arena)
+    graph, shared = found.plan.graph, []
+    for step in found.shared:
+        row = layer(step.node, graph)
+        own = step.cores, step.meetings, step.meeting
+        shared.append(CoreStep(row.name, row.short, row.op, *own))
+    costs = found.one, found.several
+    return CoresUse(*facts, share, found.arena, *costs, tuple(shared))

@@ -157,12 +157,33 @@ class RegionUse:
 
 
 @dataclass(frozen=True)
+class CoreStep:
+    """A step of a run on several cores: estimated instructions in all its calls.
+
+    cores     of each core; 0: it waits
+    meetings  how often cores wait for each other, once after each call; 0: the first
+              core computes it alone
+    meeting   the first core's instructions for that, or to find that there is none
+    """
+
+    layer: str
+    short: str
+    op: str
+    cores: tuple[int, ...]
+    meetings: int
+    meeting: int
+
+
+@dataclass(frozen=True)
 class CoresUse:
     """How a run is shared by equal cores, by estimate.
 
     cores   as asked for; sliced: steps that all compute, of `steps`; 0: one core runs
     share   of one core's instructions, from begin to end
     arena   bytes of the plan for one core
+    alone   instructions of that plan's kernels; together: of several cores, from begin
+            to end: to come together, then what the slower core takes between meetings
+    shared  what each core does; (): one core runs
     """
 
     cores: int
@@ -170,6 +191,9 @@ class CoresUse:
     steps: int
     share: float
     arena: int
+    alone: int
+    together: int
+    shared: tuple[CoreStep, ...]
 
 
 @renamed(packed="packed_constants", made="provenance")

@@ -168,10 +168,10 @@ class _Serving(Machine):
         try:
             self.uc.emu_start(self._at, NOWHERE, timeout=int(seconds * 1e6) + 1)
         except self.unicorn.UcError as error:
-            return f"{error} at {self._place()}"
+            return f"{error} at {self.place()}"
         self._at = self._pc() | (1 if self.is_arm else 0)
         if self.host.code is not None:
-            return f"the program ended with {self.host.code} at {self._place()}"
+            return f"the program ended with {self.host.code} at {self.place()}"
         return ""
 
     # ---- the console ----------------------------------------------------------

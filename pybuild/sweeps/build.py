@@ -196,12 +196,13 @@ def _counted(job: Job, library: Library) -> dict[str, Any]:
 
 def _of_board(measured: Mapping[str, Any]) -> dict[str, Any]:
     ram, flash = measured["ram"], measured["flash"]
+    shared = measured["alone"] is not None  # by equal cores: from begin to end
     return {
         "ram": ram["arena"] + ram["instance"],
         "flash": flash["weights"] + flash["tables"] + flash["kernels"],
         "code": flash["kernels"],
-        "instructions": measured["instructions"],
-        "cycles": measured["cycles"],
+        "instructions": measured["wall" if shared else "instructions"],
+        "cycles": None if shared else measured["cycles"],
         "board": measured["board"],
     }
 

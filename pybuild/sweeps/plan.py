@@ -260,7 +260,8 @@ def opened(board: Mapping[str, Any], build: Mapping[str, Any], both: bool) -> An
     own = target["0"] if isinstance(target, Mapping) else target
     core = str(own) if core_of(own) else ""
     chosen = board["on"], board.get("toolchain", "auto"), board.get("simulator", "auto")
-    return open_device(*chosen, core, build.get("optimise", "balanced"), both=both)
+    optimise, cores = build.get("optimise", "balanced"), build.get("cores", 1)
+    return open_device(*chosen, core, optimise, both=both, cores=cores)
 
 
 def device_facts(device: Any) -> dict[str, Any]:

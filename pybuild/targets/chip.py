@@ -28,6 +28,7 @@ FIXED = {
 }  # fmt: skip
 _BARE = ("riscv", "avr")  # none of these cores here has a unit for floats
 STARTERS = ("sse200",)  # of second cores, as boards/common knows them
+SIMULATED = "simulated"  # by the simulator, where no register of the chip does
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Chip:
             bare = ("fpu", "dsp") if self.core.arch in _BARE else ()
             known |= {*FIXED.get(self.core.name, bare)}
         return tuple(fact for fact in self.stated if fact not in known)
+
+    @property
+    def equal_cores(self) -> int:
+        """How many cores can compute one run together."""
+        return self.cores if self.beside is None else 1
 
     def microjoules(self, cycles: int) -> float | None:
         """The energy of a computation by one core; None if no source gives it."""

@@ -87,6 +87,13 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
     insn->user = user;
 }
 
+extern _Bool qemu_plugin_mem_is_store(uint32_t info);
+_Bool qemu_plugin_mem_is_store(uint32_t info)
+{
+    (void)info;
+    return 0;
+}
+
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb)
 {

@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from pybuild.boards.simulators import unicorn
+from pybuild.boards.simulators import unicorn_count
 from pybuild.boards.simulators.count import counter_library
 from pybuild.boards.simulators.timings import SINGLE, TIMINGS, WIDE, costs
 
@@ -65,13 +65,14 @@ def test_blocks_add_what_their_instructions_and_jumps_take() -> None:
     load, move = b"\x08\x68", b"\x01\x20"
     code = load + load + move * 62
     known = costs(code, M4)
-    state = unicorn._Count(code=code, code_at=0, code_bytes=len(code), is_riscv=0)
-    state.costs = unicorn._Costs(known, 0, len(code), M4.taken)
+    state = unicorn_count.Count(code=code, code_at=0, code_bytes=len(code), is_riscv=0)
+    state.costs = unicorn_count.CostsOfCode(known, 0, len(code), M4.taken)
     state.count.end, state.count.ring, state.count.step_bytes = 1000, 1000, 1
+    core = unicorn_count.OneCore(ctypes.addressof(state), 0)
     spent = []
     for address, size in ((0, 6), (6, 2), (32, 2), (32, 2)):
         library.unicorn_block(
-            None, ctypes.c_uint64(address), ctypes.c_uint32(size), ctypes.byref(state)
+            None, ctypes.c_uint64(address), ctypes.c_uint32(size), ctypes.byref(core)
         )
         spent.append(state.count.core[0].cycles_of_runtime)
     # two loads in a row and a move; a move behind them; a jump to one, twice

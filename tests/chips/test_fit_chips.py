@@ -210,3 +210,20 @@ def test_latency(
     )
     with pytest.raises(BuildError, match="'soon' is not a time"):
         fit(DIGITS, latency="soon")
+
+
+def test_equal_cores_compute_together_where_a_chip_has_them(
+    digits: dict[str, ChipFit],
+) -> None:
+    """Not on one core, nor where a second core is another one; each has its stack."""
+    one, two = digits, {chip.chip: chip for chip in fit(DIGITS, cores=2)}
+    shared = {name for name, chip in two.items() if chip.cores == 2}
+    assert shared == {"esp32", "esp32s3", "rp2040", "rp2350", "rp2350_riscv"}
+    for name in set(two) - shared:
+        assert two[name] == one[name]
+    for name in shared:
+        assert two[name].seconds < 0.75 * one[name].seconds
+        assert two[name].ram.needed > one[name].ram.needed + 900
+        assert two[name].flash.needed > one[name].flash.needed + 1000
+    with pytest.raises(BuildError, match="no chip of `crt fit` has 3 equal cores"):
+        fit(DIGITS, cores=3)

@@ -1,6 +1,9 @@
-"""Nets that are large enough for several cores: like keyword spotting, but smaller."""
+"""Nets that are large enough for several cores: like keyword spotting, but smaller; one
+that is not; and some near the border."""
 
 from __future__ import annotations
+
+import random
 
 from pybuild.model import Model
 from tests.graphs.networks import Network
@@ -17,4 +20,29 @@ def small(kind: str = "int8", seed: int = 5) -> Model:
     net.depthwise("depth2")
     net.add("reshape", "flat", (1, 120))
     net.dense("scores", 10)
+    return net.model()
+
+
+def one_dense() -> Model:
+    """A layer that no second core pays for."""
+    net = Network("tiny", (1, 1), "int8", 1)
+    net.dense("scores", 1)
+    return net.model()
+
+
+def few(seed: int) -> Model:
+    """Up to three layers of a few thousand instructions."""
+    chance = random.Random(seed)
+    size, channels = chance.randint(1, 6), chance.choice((1, 2, 3, 4, 8))
+    net = Network("few", (1, size, size, channels), "int8", seed)
+    for layer in range(chance.randint(0, 2)):
+        kind = chance.choice(("conv", "depthwise", "point"))
+        if kind == "depthwise":
+            net.depthwise(f"depth{layer}")
+            continue
+        channels = chance.choice((2, 4, 8))
+        form = ((3, 3), (1, 1, 1, 1)) if kind == "conv" else ((1, 1), (0, 0, 0, 0))
+        net.conv(f"{kind}{layer}", channels, 1, *form)
+    net.add("reshape", "flat", (1, size * size * channels))
+    net.dense("scores", chance.choice((1, 2, 4, 10, 16)))
     return net.model()

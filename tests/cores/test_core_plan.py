@@ -9,8 +9,8 @@ import pytest
 
 from pybuild.cores.disjoint import are_disjoint
 from pybuild.errors import BuildError
-from tests.cores.nets import small
-from tests.graphs.networks import Network
+from pybuild.html.comparison import compared
+from tests.cores.nets import one_dense, small
 
 
 def test_slices_that_meet_are_not_proven() -> None:
@@ -33,19 +33,29 @@ def test_slices_cover_what_one_core_computes() -> None:
 
 
 def test_a_build_without_slices_is_that_of_one_core() -> None:
-    net = Network("tiny", (1, 1), "int8", 1)
-    net.dense("scores", 1)
-    library = net.model().build(cores=2)
+    model = one_dense()
+    library = model.build(cores=2)
     assert library.tables.cores == 1 and "_run_cores" not in library.sources()["tiny.h"]
-    assert library.sources()["tiny.c"] == net.model().build().sources()["tiny.c"]
+    assert library.sources()["tiny.c"] == model.build().sources()["tiny.c"]
     assert library.report.cores is not None and library.report.cores.sliced == 0
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"cores": 5}, "5 are too many"), ({"cores": 2, "verify": True}, "--verify"),
+    [({"cores": 5}, "5 are too many"),
      ({"cores": 2, "push": "image"}, "--push"), ({"cores": 0}, "not a number from 1")],
 )  # fmt: skip
 def test_what_does_not_go_together(options: dict[str, object], told: str) -> None:
     with pytest.raises(BuildError, match=told):
         small().build(**options)  # type: ignore[arg-type]
+
+
+def test_a_comparison_has_what_both_cores_take_from_begin_to_end() -> None:
+    one, two = (small().build(cores=n).report.to_json() for n in (1, 2))
+    figures = {row.what: row for row in compared(one, two).figures}
+    row, use = figures["from begin to end, as estimated"], two["cores"]
+    assert (row.one, row.other) == (use["alone"], use["together"])
+    assert figures["instructions, as estimated"].one == row.one
+    assert "from begin to end, as estimated" not in {
+        row.what for row in compared(one, one).figures
+    }

@@ -96,9 +96,14 @@ def test_every_bit_of_a_small_model_is_found(emit: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("emit", ["c", "obj"])
 def test_bits_of_a_large_model_are_found_in_slices(emit: str, tmp_path: Path) -> None:
-    core = machine(pybuild.load(DIGITS), tmp_path, emit, params=["conv_w"])
-    chance = random.Random(24)
-    for start, size, _ in chance.sample(pieces(core), 12):
+    """Of a model for two cores: what each core computes is in tables, too."""
+    model = pybuild.load(DIGITS)
+    core = machine(model, tmp_path, emit, params=["conv_w"], cores=2)
+    chance, every = random.Random(24), pieces(core)
+    own = [core.symbols[f"net_{word}"] for word in ("slices", "slice_args")]
+    of_cores = [piece for piece in every if piece[0] in own]
+    assert len(of_cores) == 2
+    for start, size, _ in [*chance.sample(every, 10), *of_cores]:
         address, bit = start + chance.randrange(size), chance.randrange(8)
         flipped(core, address, bit)
         before, found = core.call("passes"), 0

@@ -20,6 +20,7 @@ from pybuild.html.data import of_report
 from pybuild.html.page import page
 from pybuild.library import Library
 from pybuild.package.totals import totals_of
+from tests.cores.nets import one_dense, small
 from tests.graphs.mobile_net import mobile_net
 from tests.html.browser import browser, opened, settled, table, violations
 from tests.toolchains import ROOT, require_module
@@ -322,3 +323,33 @@ def test_shapes_do_not_overlap(mobile: Library) -> None:
             for start, stop in piece.times:
                 block_offsets[start:stop, first:end] += 1
     assert block_offsets.max() == 1
+
+
+def test_cores_over_time(driver: Any, tmp_path: Path) -> None:
+    """Each core's lane; where one core runs, the page says so."""
+    library = small().build(target="cortex-m33", cores=2)
+    use = drawn(library, driver, tmp_path)["report"]["cores"]
+    rows = table(driver, "cores")
+    steps = use["shared"]
+    for core in (0, 1):
+        assert numbers(rows, 2 + core) == [step["cores"][core] for step in steps]
+    own, waited = numbers(rows, 2), numbers(rows, 4)
+    before = use["together"] - sum(own) - sum(waited)
+    assert 0 < before < 200 and use["together"] < use["alone"]
+    assert any(waited) and any(numbers(rows, 5))
+    lanes = driver.execute_script(
+        "const every = charts.flatMap(one => one.made.getOption().series);"
+        "return every.find(s => s.id === 'lanes').data"
+    )
+    computed = [sum(b - a for a, b, c, _, idle in lanes if c == core and not idle)
+                for core in (0, 1)]  # fmt: skip
+    assert computed == [sum(own), sum(numbers(rows, 3))]
+    assert max(b for _, b, *_ in lanes) == use["together"]
+    assert f"{use['together']:,} instructions from begin to end" in text(
+        driver, "cores"
+    )
+    assert violations(driver) == []
+    tiny = one_dense().build(target="cortex-m33", cores=2)
+    use = drawn(tiny, driver, tmp_path)["report"]["cores"]
+    assert (use["sliced"], use["shared"], use["share"]) == (0, [], 1.0)
+    assert "One core runs the model" in text(driver, "cores")

@@ -36,6 +36,7 @@ _DATA = ("_weights.c", "_params.c")
 _SHARED = ("runtime", "board")  # roles whose files are alike for all models
 _OBJECTS: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
 _SECOND = "board_second_reset"
+_ON_CORES = "run_on_cores"  # of the runner: the run on two equal cores
 PUSHES = "push_row"  # of the runner: hands a row to the model
 ENTRIES = {"arm": "board_reset", "riscv": "board_entry", "xtensa": "board_entry"}
 
@@ -46,6 +47,7 @@ class Firmware:
 
     core         whose instructions it is made of
     second       whether a second core takes part; second_bound: bytes of its stack
+    equal        whether both compute slices of each call (docs/two-cores.md)
     stack_bound  bytes that the whole program needs at most
     run_chain    of calls of one inference, from the runner's frame on, the deepest
     folder       holds the file; gone when this is closed
@@ -62,6 +64,12 @@ class Firmware:
     folder: tempfile.TemporaryDirectory[str]
     second: bool = False
     second_bound: int = 0
+    equal: bool = False
+
+    @property
+    def is_device(self) -> bool:
+        """True if the second core is a device of the model."""
+        return self.second and not self.equal
 
 
 @dataclass(frozen=True)
@@ -93,10 +101,14 @@ def board_group(board: Board) -> Group:
     return Group("board", texts(files), board_flags(board))
 
 
-def second_group(board: Board) -> Group:
-    """The C files that make the board's second core a device."""
-    common = boards() / "common"
-    files = [common / "second.c", common / f"second_{board.chip}.c"]
+def second_group(board: Board, equal: bool = False) -> Group:
+    """The C files that start the board's second core.
+
+    equal  as one that computes slices; else it is a device
+    """
+    names = ["second.c"] * (not equal)
+    names += [f"second_{board.core.arch}.c", f"second_{board.chip}.c"]
+    files = [boards() / "common" / name for name in names]
     return Group("board", texts(files), board_flags(board))
 
 
@@ -165,9 +177,11 @@ def runner_firmware(
     runner: tuple[str, ...] = ("-DRECORD",) if record else ()
     # rows are recorded by the first core, which then does all
     second = board.second if library.tables.device_count > 1 and not record else None
+    equal = library.tables.cores > 1 and not record
     runner += ("-DBOARD_SECOND",) if second else ()
+    runner += ("-DBOARD_CORES",) if equal else ()
     groups = [
-        *([second_group(board)] if second else []),
+        *([second_group(board, equal)] if second or equal else []),
         *model_groups(sources, second=second),
         Group("runner", texts([common / "runner.c"]), (*runner, f"-I{common}")),
     ]
@@ -250,7 +264,8 @@ def build(
         objects[-1].write_bytes(data)
     elf = read_elf(builder.link(objects, 0, room=ROOM))
     name = library.report.name
-    runs = {f"{name}_run", *({PUSHES} & elf.by_name.keys())}
+    runs = {f"{name}_run", *({PUSHES, _ON_CORES} & elf.by_name.keys())}
+    runs -= {f"{name}_run"} if _ON_CORES in elf.by_name else set()
 
     def chain(entry: str) -> Chain:
         return stack_chain(elf, root, entry, runs, core.arch)
@@ -261,7 +276,7 @@ def build(
     path = builder.link(objects, whole, apart)
     return Firmware(
         board, core, toolchain, name, path, read_elf(path), whole, inner, folder,
-        second, apart,
+        second, apart, second and _ON_CORES in elf.by_name,
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ def model_header(library: Library, memories: Collection[str] = ()) -> str:
         f"#define MODEL_RUN {name}_run",
         *_regions(tables, memories),
         *_devices(tables),
+        *_cores(tables),
         *_parameters(tables),
         *_buffers(tables),
         *_rows_pushed(tables),
@@ -73,9 +74,15 @@ def _regions(tables: Tables, memories: Collection[str]) -> Iterator[str]:
 def _devices(tables: Tables) -> Iterator[str]:
     upper = tables.name.upper()
     if tables.device_count > 1:
-        yield f"#define MODEL_CORES {upper}_DEVICE_COUNT"
+        yield f"#define MODEL_DEVICES {upper}_DEVICE_COUNT"
         yield f"#define MODEL_SET_DEVICES {tables.name}_set_devices"
         yield f"#define MODEL_POINTERS {upper}_POINTERS"
+
+
+def _cores(tables: Tables) -> Iterator[str]:
+    if tables.cores > 1:
+        yield f"#define MODEL_RUN_CORES {tables.name}_run_cores"
+        yield f"#define MODEL_WORK {tables.name}_work"
 
 
 def _parameters(tables: Tables) -> Iterator[str]:

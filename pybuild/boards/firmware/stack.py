@@ -27,6 +27,7 @@ _CALLER = "board_call"  # calls what the runner gives it: the model's run
 # was given: crt calls them by pointers
 _GIVEN = {
     "record", "board_second_copy", "board_second_launch", "board_second_wait",
+    "board_second_look",
     "crt_rpc_port_put", "crt_rpc_port_get", "crt_rpc_port_ticks",
 }  # fmt: skip
 

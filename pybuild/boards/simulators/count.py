@@ -18,7 +18,10 @@ from pybuild.errors import BuildError, Lines
 from pybuild.install import SHARED_FLAGS, boards, called, host_compiler, made_once
 from pybuild.records import dataclass
 
-_SOURCES = ("count.h", "qemu_count.c", "unicorn_count.c")
+_SOURCES = ("cycles.h", "count.h", "qemu_count.c", "unicorn_count.c")
+# the runner's struct crt_cores; where in it the first core says which call it is at,
+# and each of the others that it is done
+_CORES, _CALL, _READY = "board_cores", 8, 32
 # QEMU has the functions that its plugin calls
 _UNDEFINED = {
     "linux": ("-Wl,--allow-shlib-undefined",),
@@ -41,6 +44,9 @@ class CountPlan:
     waiting: int
     waiting_end: int
     ring: int
+    call: int
+    ready: int
+    ready_end: int
 
 
 @dataclass(frozen=True)
@@ -93,20 +99,20 @@ def costs_of(firmware: Firmware) -> Costs | None:
 def counts_of(
     wall: int,
     cores: Sequence[tuple[int, Sequence[int]]],
-    second: bool,
+    used: int,
     cycles: Sequence[Sequence[int]] | None = None,
 ) -> Counts:
-    """From the runtime's and the steps' of each core; `second`: it is in use.
+    """From the runtime's and the steps' of each core; `used`: so many take part.
 
     cycles  of each core: the runtime's, then the steps'
     """
-    used = cores if second else cores[:1]
-    steps = zip(*(own for _, own in used), strict=True)
-    totals = tuple(runtime + sum(own) for runtime, own in used)
-    runtime = sum(own for own, _ in used)
+    cores = cores[:used]
+    steps = zip(*(own for _, own in cores), strict=True)
+    totals = tuple(runtime + sum(own) for runtime, own in cores)
+    runtime = sum(own for own, _ in cores)
     both = None
     if cycles is not None:
-        both = tuple(map(sum, zip(*cycles[: len(used)], strict=True)))
+        both = tuple(map(sum, zip(*cycles[:used], strict=True)))
     return Counts(runtime, tuple(map(sum, steps)), totals, wall, both)
 
 
@@ -119,9 +125,11 @@ def count_plan(firmware: Firmware, steps: int, pushed: bool = False) -> CountPla
     runtime, size = elf.sections[".runtime"]
     table = elf.by_name.get(f"{name}_steps")
     waiting, waited = elf.sections.get(".waiting", (0, 0))
+    run = f"{name}_run_cores" if firmware.equal else f"{name}_run"
+    cores = elf.address(_CORES) if firmware.equal else 0
     return CountPlan(
-        begin=elf.address(f"{name}_push_rows" if pushed else f"{name}_run"),
-        last=elf.address(f"{name}_run"),
+        begin=elf.address(f"{name}_push_rows" if pushed else run),
+        last=elf.address(run),
         end=elf.address("board_returned"),
         runtime=runtime,
         runtime_end=runtime + size,
@@ -130,7 +138,10 @@ def count_plan(firmware: Firmware, steps: int, pushed: bool = False) -> CountPla
         step_count=steps,
         waiting=waiting,
         waiting_end=waiting + waited,
-        ring=elf.address("board_second_ring") if firmware.second else 0,
+        ring=elf.address("board_second_ring") if firmware.is_device else 0,
+        call=cores and cores + _CALL,
+        ready=cores and cores + _READY,
+        ready_end=cores and cores + _READY + 4,
     )
 
 

@@ -69,7 +69,7 @@ class Qemu:
         counts = None
         if plan is not None:
             said_counts = made.pop("crt.counts", b"")
-            counts = _counts(said_counts, firmware.second, known is not None)
+            counts = _counts(said_counts, 1 + firmware.second, known is not None)
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode < 0 or (plan is not None and counts is None):
             raise BuildError(self.name, f"ended with {done.returncode}: {said}", tried)
@@ -120,14 +120,14 @@ def _plugin(qemu: str, plan: CountPlan, known: Costs | None) -> str:
     return ",".join([library, *fields])
 
 
-def _counts(text: bytes, second: bool, timed: bool) -> Counts | None:
+def _counts(text: bytes, used: int, timed: bool) -> Counts | None:
     """Wall, then of each core the runtime and each step, and their cycles."""
     wall, *numbers = [int(line) for line in text.split()] or [0]
     size = len(numbers) // 4
     first, clock, other, others = (numbers[i * size : (i + 1) * size] for i in range(4))
     cores = [(own[0], own[1:]) for own in (first, other) if own]
     cycles = [clock, others] if timed else None
-    return counts_of(wall, cores, second, cycles) if cores else None
+    return counts_of(wall, cores, used, cycles) if cores else None
 
 
 @functools.cache

@@ -8,23 +8,15 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import importlib.util
-from dataclasses import replace
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pybuild.boards.firmware.build import Firmware
-from pybuild.boards.firmware.worst import Trace
-from pybuild.boards.simulators.count import (
-    CountPlan,
-    Counts,
-    costs_of,
-    counter_library,
-    counts_of,
-    plan_fields,
-)
+from pybuild.boards.simulators.count import CountPlan
 from pybuild.boards.simulators.semihost import Semihost
 from pybuild.boards.simulators.simulator import FAULT, TIMEOUT, Files, Outcome
+from pybuild.boards.simulators.unicorn_count import Counter
 from pybuild.errors import BuildError
 from pybuild.targets.board import Board
 from pybuild.targets.facts import Memory
@@ -34,7 +26,9 @@ WIDEST = 16  # bytes of one access
 _PERIPHERALS = range(0x40000000, 0x60000000)  # of every Cortex-M
 NOWHERE = 0xFFFFFFFE  # an address that no program reaches
 SYSTEM = 0xE000E000  # SysTick and the system control block of Cortex-M
-_MOST_STEPS = _MOST_JOBS = 4096  # of boards/host/count.h
+YIELD = b"\x10\xbf"  # an instruction of Cortex-M
+# of the program: the call of a core that waits, and where a second core begins
+_LOOKS, _VECTORS = "board_second_look", "board_second_vectors"
 # data register; what others read when a byte may be sent, all were, and none came
 _UARTS: dict[str, tuple[int, dict[int, int]]] = {
     "cmsdk": (0x00, {}),
@@ -55,12 +49,16 @@ class Unicorn:
     def run(
         self, firmware: Firmware, files: Files, plan: CountPlan | None = None
     ) -> Outcome:
-        if firmware.second:
+        if firmware.is_device:
             what = f"has one core, this program of {firmware.board.name} uses two"
             raise BuildError("Unicorn", what, "QEMU has both")
         machine = Machine(firmware, files)
-        counter = _Counter(machine.uc, firmware, plan) if plan is not None else None
-        code, said = machine.run()
+        cores = [machine]
+        if firmware.equal:
+            cores.append(Machine(firmware, {}, machine.memory))
+        engines = [core.uc for core in cores]
+        counter = Counter(engines, firmware, plan) if plan is not None else None
+        code, said = run_all(cores)
         counts = counter.counts() if counter is not None else None
         made = {name: bytes(data) for name, data in machine.host.files.items()}
         said_here = machine.console + machine.host.said
@@ -69,9 +67,17 @@ class Unicorn:
 
 
 class Machine:
-    """One simulated processor with the board's memories."""
+    """One simulated processor with the board's memories.
 
-    def __init__(self, firmware: Firmware, files: Files) -> None:
+    shared  memories by origin, of another processor of the board
+    """
+
+    def __init__(
+        self,
+        firmware: Firmware,
+        files: Files,
+        shared: Mapping[int, Any] | None = None,
+    ) -> None:
         import unicorn
 
         self.unicorn: Any = unicorn
@@ -79,6 +85,10 @@ class Machine:
         self.board = firmware.board
         self.is_arm = firmware.core.arch == "arm"
         self.console = bytearray()
+        self.memory: Mapping[int, Any] = shared or {
+            one.origin: (ctypes.c_uint8 * (-(-one.size // PAGE) * PAGE))()
+            for one in self._rams()
+        }
         self.uc = self._processor()
         self._map_memories()
         self.host = Semihost(files, self._read, self._write)
@@ -115,7 +125,7 @@ class Machine:
             uc: Any, access: int, at: int, size: int, value: int, user: object
         ) -> None:
             if at + size > end and not self.outside:
-                self.outside = f"access of 0x{max(at, end):08X} at {self._place()}"
+                self.outside = f"access of 0x{max(at, end):08X} at {self.place()}"
                 uc.emu_stop()
 
         kinds = self.unicorn.UC_HOOK_MEM_READ | self.unicorn.UC_HOOK_MEM_WRITE
@@ -128,13 +138,15 @@ class Machine:
         if self.is_arm and at in _PERIPHERALS and self.board.uart in _UARTS:
             uc.mem_map(at & -PAGE, PAGE)  # pins and clocks: registers that keep
             return True
-        self.outside = self.outside or f"access of 0x{at:08X} at {self._place()}"
+        self.outside = self.outside or f"access of 0x{at:08X} at {self.place()}"
         return False
 
     def _map_memories(self) -> None:
         board, uc = self.board, self.uc
-        for memory in (board.flash, *self._rams()):
-            uc.mem_map(memory.origin, -(-memory.size // PAGE) * PAGE)
+        uc.mem_map(board.flash.origin, -(-board.flash.size // PAGE) * PAGE)
+        every = self.unicorn.UC_PROT_ALL
+        for at, held in self.memory.items():
+            uc.mem_map_ptr(at, len(held), every, ctypes.addressof(held))
         for segment in self.firmware.elf.segments:
             uc.mem_write(segment.address, segment.data)
         if self.is_arm:
@@ -157,6 +169,9 @@ class Machine:
 
     def _read(self, at: int, size: int) -> bytes:
         return bytes(self.uc.mem_read(at, size))
+
+    def word(self, at: int) -> int:
+        return int.from_bytes(self._read(at, 4), "little")
 
     def _write(self, at: int, data: bytes) -> None:
         self.uc.mem_write(at, data)
@@ -194,27 +209,57 @@ class Machine:
         flash = self.board.flash
         return flash.origin <= at < flash.origin + flash.size
 
-    def run(self) -> tuple[int, str]:
-        """Exit code, and where a fault was."""
-        start: int | None = self._start()
-        fault = ""
-        while start is not None and not fault:
+    def begin(self) -> None:
+        """Puts the first core before its first instruction."""
+        self._jump(self._start())
+
+    def begin_second(self, vectors: int) -> None:
+        """Puts a second core before its first instruction: a stack and an address."""
+        words = self._read(vectors, 8)
+        stack = (
+            self.unicorn.arm_const.UC_ARM_REG_SP
+            if self.is_arm
+            else self.unicorn.riscv_const.UC_RISCV_REG_SP
+        )
+        self.uc.reg_write(stack, int.from_bytes(words[:4], "little"))
+        self._jump(int.from_bytes(words[4:], "little"))
+
+    def _jump(self, address: int) -> None:
+        self.uc.reg_write(self._registers()[0], address)
+
+    def wait_at(self, address: int) -> None:
+        """Lets go_on() return where the program calls this function."""
+        came_back = False
+
+        def here(uc: Any, at: int, size: int, user: object) -> None:
+            nonlocal came_back
+            came_back = not came_back
+            if came_back:
+                uc.emu_stop()
+
+        self.uc.hook_add(
+            self.unicorn.UC_HOOK_CODE, here, None, address & -2, address & -2
+        )
+
+    def go_on(self) -> str:
+        """Runs until the program ends, waits for another core, or meets a fault, which
+        is what it says; "" otherwise."""
+        while self.host.code is None and not self.outside:
+            start = self._pc() | (1 if self.is_arm else 0)
             try:
                 self.uc.emu_start(start, NOWHERE, timeout=int(TIMEOUT * 1e6))
-                start = None
+                break
             except self.unicorn.UcError as error:
                 # it knows no ebreak of RISC-V: the call is answered from outside
-                if not self.is_arm and self._called(self.uc):
-                    start = None if self.host.code is not None else self._pc()
-                else:
-                    fault = self.outside or f"{error} at {self._place()}"
-        fault = fault or self.outside
-        if fault:
-            return FAULT, fault
-        if self.host.code is None:
-            what = f"did not end within {TIMEOUT:g} seconds, at {self._place()}"
-            raise BuildError(self.board.name, what)
-        return self.host.code, ""
+                if not self._yielded() and (self.is_arm or not self._called(self.uc)):
+                    return self.outside or f"{error} at {self.place()}"
+        return self.outside
+
+    def _yielded(self) -> bool:
+        """True if a core says that it waits, which Unicorn makes an error."""
+        before = self._pc() - 2
+        is_near = self.is_arm and self._within(before)
+        return is_near and self._read(before, 2) == YIELD
 
     def _start(self) -> int:
         """The first instruction; Cortex-M takes it and the stack from a table."""
@@ -228,7 +273,7 @@ class Machine:
     def _pc(self) -> int:
         return int(self.uc.reg_read(self._registers()[0]))
 
-    def _place(self) -> str:
+    def place(self) -> str:
         """The program counter, and the function that it is in."""
         at = self._pc()
         inside = (
@@ -239,104 +284,30 @@ class Machine:
         return f"0x{at:08X}, {next(inside, 'in no function')}"
 
 
-def _numbers(*names: str) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, ctypes.c_uint64) for name in names)
-
-
-class _Core(ctypes.Structure):
-    """struct core of boards/host/count.h"""
-
-    _fields_ = (
-        *_numbers("step", "waits", "time", "of_runtime"),
-        ("of_step", ctypes.c_uint64 * _MOST_STEPS),
-        *_numbers("next", "single", "cycles_of_runtime"),
-        ("cycles_of_step", ctypes.c_uint64 * _MOST_STEPS),
-    )
-
-
-class _Fields(ctypes.Structure):
-    """struct count of boards/host/count.h"""
-
-    _fields_ = (
-        *_numbers(*CountPlan.__dataclass_fields__),
-        *_numbers("on", "begun", "given", "taken", "done_at"),
-        ("core", _Core * 2),
-        ("job_at", ctypes.c_uint64 * _MOST_JOBS),
-        ("job_step", ctypes.c_uint64 * _MOST_JOBS),
-    )
-
-
-class _Costs(ctypes.Structure):
-    """struct costs of boards/host/count.h"""
-
-    _fields_ = (("of", ctypes.c_char_p), *_numbers("at", "bytes", "taken"))
-
-
-class _Count(ctypes.Structure):
-    """struct unicorn_count of boards/host/unicorn_count.c"""
-
-    _fields_ = (
-        ("count", _Fields),
-        ("code", ctypes.c_char_p),
-        ("code_at", ctypes.c_uint64),
-        ("code_bytes", ctypes.c_uint64),
-        ("is_riscv", ctypes.c_uint64),
-        ("costs", _Costs),
-        ("ran", ctypes.c_void_p),
-        ("left", ctypes.c_void_p),
-    )
-
-
-class _Counter:
-    """Our C hooks in an engine."""
-
-    def __init__(self, uc: Any, firmware: Firmware, plan: CountPlan) -> None:
-        library = ctypes.CDLL(str(counter_library("unicorn_count.c")))
-        image = firmware.elf.image(firmware.board.flash.origin)
-        self.state = _Count(
-            code=image,
-            code_at=firmware.board.flash.origin,
-            code_bytes=len(image),
-            is_riscv=firmware.core.arch == "riscv",
-        )
-        self.known = costs_of(firmware)
-        if self.known is not None:
-            known = self.known
-            self.state.costs = _Costs(known.of, known.at, known.bytes, known.taken)
-        halves = len(image) // 2 + 1
-        self.ran, self.left = (np.zeros(halves, np.int64) for _ in range(2))
-        self.state.ran, self.state.left = self.ran.ctypes.data, self.left.ctypes.data
-        for name, value in plan_fields(plan).items():
-            setattr(self.state.count, name, value)
-        self._keep = library
-        import unicorn
-
-        self._hook(uc, unicorn.UC_HOOK_BLOCK, library.unicorn_block, (1, 0))
-        table = (plan.table, plan.table + plan.step_bytes * plan.step_count - 1)
-        self._hook(uc, unicorn.UC_HOOK_MEM_READ, library.unicorn_read, table)
-
-    def _hook(self, uc: Any, kind: int, function: Any, where: tuple[int, int]) -> None:
-        from unicorn.unicorn_py3.unicorn import uclib
-
-        handle = ctypes.c_size_t()
-        status = uclib.uc_hook_add(
-            uc._uch, ctypes.byref(handle), kind,
-            ctypes.cast(function, ctypes.c_void_p), ctypes.byref(self.state),
-            ctypes.c_uint64(where[0]), ctypes.c_uint64(where[1]),
-        )  # fmt: skip
-        if status:
-            raise BuildError("Unicorn", f"uc_hook_add gave error {status}")
-
-    def counts(self) -> Counts:
-        count = self.state.count
-        core = count.core[0]
-        own = core.of_runtime, tuple(core.of_step[: count.step_count])
-        steps = core.cycles_of_step[: count.step_count]
-        cycles = [(core.cycles_of_runtime, *steps)] if self.known else None
-        made = counts_of(core.time, [own], second=False, cycles=cycles)
-        ran = np.cumsum(self.ran).tolist()
-        trace = Trace(int(self.state.code_at), ran, self.left.tolist())
-        return replace(made, trace=trace)
+def run_all(cores: Sequence[Machine]) -> tuple[int, str]:
+    """Exit code, and where a fault was. The cores run in turns, each until it waits."""
+    first, end = cores[0], time.monotonic() + TIMEOUT
+    first.begin()
+    symbols, going = first.firmware.elf.by_name, [first]
+    if len(cores) > 1:
+        for core in cores:
+            core.wait_at(symbols[_LOOKS].address)
+    while time.monotonic() < end:
+        for core in going:
+            fault = core.go_on()
+            if fault:
+                return FAULT, fault
+            if core.host.code is not None:
+                return core.host.code, ""
+        if len(going) < len(cores):
+            vectors = first.word(symbols[_VECTORS].address)
+            if vectors:
+                cores[1].begin_second(vectors)
+                going.append(cores[1])
+        elif len(cores) == 1:
+            break
+    what = f"did not end within {TIMEOUT:g} seconds, at {first.place()}"
+    raise BuildError(first.board.name, what)
 
 
 def find_unicorn(board: Board) -> Unicorn | None:

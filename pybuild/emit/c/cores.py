@@ -19,7 +19,7 @@ def slice_tables(tables: Tables) -> list[str]:
         "/* What each core finds in a[] for its slice of a step; NULL: the first core",
         " * computes all of it. */",
         *table(f"int32_t *const {name}_slice_args[]", rows),
-        f"static const struct crt_slices {name}_slices = {{",
+        f"const struct crt_slices {name}_slices = {{",
         f"    {name}_slice_args, {tables.cores}",
         "};",
         "",
@@ -34,6 +34,8 @@ def cores_declarations(tables: Tables) -> list[str]:
     text = f"""\
 /* How many equal cores compute a run together, the first included. */
 #define {name.upper()}_CORES {tables.cores}u
+
+extern const struct crt_slices {name}_slices;
 
 /* Runs the model once on all of them, with the bits of {name}_run, which runs
  * it on one. Call it on the first core; the others are in {name}_work.

@@ -92,8 +92,8 @@ def sum_tables(tables: Tables, printed: str) -> list[str]:
 def _row(row: Sum) -> list[str]:
     size = f"(uint32_t)sizeof {row.symbol}"
     if row.crc is None:
-        data = row.symbol if not row.symbol.endswith(("_model", "_keeps")) else ""
-        data = data or f"&{row.symbol}"
+        is_one = row.symbol.endswith(("_model", "_keeps", "_slices"))
+        data = f"&{row.symbol}" if is_one else row.symbol
         copy = data + AGAIN
         return fold(f"    {{{data}, {copy}, {size}, 0u}},")
     crc = f"0x{row.crc:08x}u"

@@ -27,6 +27,7 @@ _KEPT, _STATE = "{ ptr, i32, i32, i32 }", "{ ptr, ptr, i32, i32, i32 }"
 _TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
 _COUNTS = ", ".join(["i16"] * 7)
 _MODEL = f"{{ i32, {', '.join(['ptr'] * 12)}, i32, {_COUNTS}, i8, i8, ptr, ptr }}"
+_SLICES = "{ ptr, i32 }"
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -37,7 +38,8 @@ def module(
     features: frozenset[str] = frozenset(),
     later: Collection[str] = (),
 ) -> str:
-    """The module; its one exported symbol is NAME_model.
+    """The module; its exported symbols are NAME_model and, for several cores,
+    NAME_slices.
 
     features  of the processor: whose instructions Intrins may be
     later     symbols of constants whose contents are not LLVM's
@@ -169,7 +171,23 @@ def _lists(tables: Tables) -> list[str]:
         _array(f"{name}_steps", _STEP, steps),
         *([] if tables.plain_stages else [_array(f"{name}_stages", _STAGE, stages)]),
         *([_array(f"{name}_links", _LINK, links)] if links else []),
+        *_slices(tables),
     ]
+
+
+def _slices(tables: Tables) -> list[str]:
+    """What each core finds in a[]; [] for one core."""
+    if tables.cores == 1:
+        return []
+    name = tables.name
+    none = ["null"] * tables.cores
+    given = [
+        [_at(f"{name}_args", "i32", at) for at in step.slices] or none
+        for step in tables.steps
+    ]
+    args = _array(f"{name}_slice_args", "ptr", [one for row in given for one in row])
+    value = _struct([("ptr", f"@{name}_slice_args"), ("i32", tables.cores)])
+    return [args, f"@{name}_slices = constant {_SLICES} {value}, align 8"]
 
 
 def _symbol(name: str) -> str:

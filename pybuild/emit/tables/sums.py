@@ -13,6 +13,7 @@ from pybuild.dtype import Array
 from pybuild.emit.tables.tables import (
     KEPT_BYTES,
     MODEL_BYTES,
+    SLICES_BYTES,
     STATE_BYTES,
     STEP_BYTES,
     TENSOR_BYTES,
@@ -74,6 +75,9 @@ def _copied(tables: Tables) -> Iterator[Sum]:
     }
     if tables.kept:
         sizes |= {"keeps": STATE_BYTES, "kept": KEPT_BYTES * len(tables.kept)}
+    if tables.cores > 1:
+        slices = tables.slice_bytes - SLICES_BYTES
+        sizes |= {"slice_args": slices, "slices": SLICES_BYTES}
     for word, size in sizes.items():
         yield Sum(f"{tables.name}_{word}", size)
 

@@ -30,6 +30,7 @@ UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
 OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, LINK_BYTES = 8, 24, 6, 10
 TENSOR_BYTES, MODEL_BYTES, STATE_BYTES, KEPT_BYTES = 32, 80, 20, 16
+SLICES_BYTES = 8
 # of the checksum that saved state begins with
 SUM_BYTES = 4
 
@@ -323,8 +324,14 @@ class Tables:
             + 5 * len(self.regions) - 5
             + MODEL_BYTES + text + dims
             + (STATE_BYTES + KEPT_BYTES * len(self.kept) if self.kept else 0)
-            + (8 + 4 * self.cores * len(self.steps) if self.cores > 1 else 0)
+            + self.slice_bytes
         )  # fmt: skip
+
+    @property
+    def slice_bytes(self) -> int:
+        """The part of these bytes that says what each core computes of a step."""
+        several = self.cores > 1
+        return SLICES_BYTES + 4 * self.cores * len(self.steps) if several else 0
 
     @property
     def plain_stages(self) -> bool:
