@@ -1,5 +1,5 @@
-"""Convolution and fully connected layers of int8 on vectors of any length: a lane for
-each output channel, a value of the input at a time (vwmacc.vx).
+"""Convolution and fully connected layers of int8 and int16 on vectors of any length: a
+lane for each output channel, a value of the input at a time (vwmacc.vx).
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
-from pybuild.kernels.layers.weights import kernels_of, known_int8
-from pybuild.kernels.mve.epilogue import ended_sums
+from pybuild.kernels.layers.weights import fixed, kernels_of
 from pybuild.kernels.rvv.conv_code import kernel
 from pybuild.kernels.rvv.conv_layer import Layer
-from pybuild.kernels.rvv.epilogue import is_served, table
+from pybuild.kernels.rvv.epilogue import ended, table
 from pybuild.kernels.rvv.vectors import FEATURE
 from pybuild.targets.target import Target
 
@@ -31,16 +30,14 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one, and one that may write
     over what it reads."""
-    if FEATURE not in target.features or not known_int8(node, graph):
-        return []
-    if window.groups > 1:
+    if FEATURE not in target.features or not fixed(node, graph):
         return []
     kernels = kernels_of(node, graph)
-    sums, epilogue = ended_sums(node, graph, kernels)
-    if not is_served(epilogue):
+    made = ended(node, graph, target, kernels)
+    if made is None:
         return []
-    tables = (_packed(kernels), table(epilogue, sums.bias))
-    layers = [Layer(window, epilogue, sums.made.x_zero)]
+    tables = (_packed(kernels, window.groups), table(made.epilogue, made.bias))
+    layers = [Layer(window, made.epilogue, made.x_zero, made.elem)]
     if is_row_by_row(window, rows, calls):
         layers.append(replace(layers[0], row=True))
     return [_offer(layer, tables, rows, calls) for layer in layers]
@@ -68,7 +65,12 @@ def _offer(
     )
 
 
-def _packed(kernels: Array) -> Packed:
-    """Weights [O, taps], tap by tap."""
-    lie = "of each tap: all output channels"
-    return Packed.later("weights", lie, lambda: np.ascontiguousarray(kernels.T))
+def _packed(kernels: Array, groups: int) -> Packed:
+    """Weights [O, taps], group by group, of each tap by tap."""
+    lie = "of each group, " * (groups > 1) + "of each tap: all output channels"
+
+    def arranged() -> Array:
+        each = kernels.reshape(groups, -1, kernels.shape[1])
+        return np.ascontiguousarray(each.transpose(0, 2, 1))
+
+    return Packed.later("weights", lie, arranged)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_XLEN = "i32"
+XLEN = "iXLEN"  # integers of a register, of 32 or 64 bits: emit/kernels/llvm_grows.py
 _UP, _TO_EVEN, _DOWN = 0, 1, 2  # vxrm: ties up, ties to even, downwards
+_BITS = {"b": "i8", "h": "i16"}
 _KEEP = 3  # policy: what lanes behind the last hold does not matter
 
 
@@ -23,6 +24,11 @@ class _Kinds:
         self.bytes, self.b = f"%crt.int8v{lanes}", f"nxv{half}i8"
         self.registers = {16: 2, 32: 3}[lanes]
         self.mask, self.m = f"<vscale x {half} x i1>", f"nxv{half}i1"
+
+    def named(self, elem: str) -> tuple[str, str]:
+        """The type of a letter, and its name in intrinsics."""
+        return {"b": (self.bytes, self.b), "h": (self.halves, self.h),
+                "w": (self.words, self.w)}[elem]  # fmt: skip
 
 
 class _Body:
@@ -51,67 +57,85 @@ class _Body:
     def text(self, name: str, result: str, given: str, value: str) -> str:
         """The declarations and the function."""
         head = f"define internal {result} @{name}({given}) alwaysinline nounwind {{"
-        return "\n".join([*self.declared, head, *self.lines,
+        length = f"  %vl = call {XLEN} @crt_wide(i32 %n)"
+        return "\n".join([*self.declared, head, length, *self.lines,
                           f"  ret {result} {value}", "}"])  # fmt: skip
+
+    def wide(self, number: str) -> str:
+        """A number of 32 bits as a register has it."""
+        return self.plain(f"call {XLEN} @crt_wide(i32 {number})")
 
 
 def _vl() -> tuple[str, str]:
-    return _XLEN, "%n"
+    return XLEN, "%vl"
 
 
 def _lanes(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = (_vl(), (_XLEN, "2"), (_XLEN, str(t.registers)))
-    return _XLEN, "i32 %n", f.call(_XLEN, f"vsetvli.{_XLEN}", *args)
+    args = (_vl(), (XLEN, "2"), (XLEN, str(t.registers)))
+    count = f.call(XLEN, f"vsetvli.{XLEN}", *args)
+    return "i32", "i32 %n", f.plain(f"call i32 @crt_narrow({XLEN} {count})")
 
 
 def _load(t: _Kinds, f: _Body, elem: str) -> tuple[str, str, str]:
-    kind, short = {"b": (t.bytes, t.b), "h": (t.halves, t.h), "w": (t.words, t.w)}[elem]
+    kind, short = t.named(elem)
     args = ((kind, "poison"), ("ptr", "%from"), _vl())
-    value = f.call(kind, f"vle.{short}.p0.{_XLEN}", *args)
+    value = f.call(kind, f"vle.{short}.p0.{XLEN}", *args)
     return kind, "ptr %from, i32 %n", value
 
 
-def _widened(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    _, given, value = _load(t, f, "b")
-    args = ((t.halves, "poison"), (t.bytes, value), _vl())
-    wide = f.call(t.halves, f"vsext.{t.h}.{t.b}.{_XLEN}", *args)
-    return t.halves, given, wide
+def _widened(t: _Kinds, f: _Body, elem: str, to: str) -> tuple[str, str, str]:
+    """A load of elements that are widened."""
+    given, value = _load(t, f, elem)[1:]
+    (_, short), (kind, long) = t.named(elem), t.named(to)
+    args = ((kind, "poison"), (t.named(elem)[0], value), _vl())
+    return kind, given, f.call(kind, f"vsext.{long}.{short}.{XLEN}", *args)
 
 
-def _long(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    _, given, value = _load(t, f, "b")
-    args = ((t.words, "poison"), (t.bytes, value), _vl())
-    return t.words, given, f.call(t.words, f"vsext.{t.w}.{t.b}.{_XLEN}", *args)
+def _strided(t: _Kinds, f: _Body, elem: str, to: str) -> tuple[str, str, str]:
+    """Elements so many of them from each other, widened if they are asked so."""
+    kind, short = t.named(elem)
+    step = f.wide("%step")
+    if elem == "h":
+        step = f.plain(f"shl {XLEN} {step}, 1")
+    args = ((kind, "poison"), ("ptr", "%from"), (XLEN, step), _vl())
+    value = f.call(kind, f"vlse.{short}.p0.{XLEN}", *args)
+    given = "ptr %from, i32 %step, i32 %n"
+    if elem == to:
+        return kind, given, value
+    wide, long = t.named(to)
+    args = ((wide, "poison"), (kind, value), _vl())
+    return wide, given, f.call(wide, f"vsext.{long}.{short}.{XLEN}", *args)
 
 
 def _correct(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    sign = _one(t, f, "vsra", "%v", "31", _XLEN)
+    sign = _one(t, f, "vsra", "%v", "31", XLEN)
     total = _both(t, f, "vadd", "%v", _one(t, f, "vand", sign, "%low"))
     value = _one(t, f, "vadd", total, "%x")
     return t.words, f"{t.words} %v, i32 %x, i32 %low, i32 %n", value
 
 
 def _even(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    even = (_XLEN, str(_TO_EVEN))
-    args = ((t.words, "poison"), (t.words, "%v"), (_XLEN, "%x"), even, _vl())
-    value = f.call(t.words, f"vssra.{t.w}.{_XLEN}.{_XLEN}", *args)
+    even = (XLEN, str(_TO_EVEN))
+    args = ((t.words, "poison"), (t.words, "%v"), (XLEN, f.wide("%x")), even, _vl())
+    value = f.call(t.words, f"vssra.{t.w}.{XLEN}.{XLEN}", *args)
     return t.words, f"{t.words} %v, i32 %x, i32 %n", value
 
 
 def _all(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     args = ((t.words, "poison"), ("i32", "%x"), _vl())
-    return t.words, "i32 %x, i32 %n", f.call(t.words, f"vmv.v.x.{t.w}.{_XLEN}", *args)
+    return t.words, "i32 %x, i32 %n", f.call(t.words, f"vmv.v.x.{t.w}.{XLEN}", *args)
 
 
-def _fill(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.bytes, "poison"), ("i8", f.plain("trunc i32 %x to i8")), _vl())
-    return t.bytes, "i32 %x, i32 %n", f.call(t.bytes, f"vmv.v.x.{t.b}.{_XLEN}", *args)
+def _fill(t: _Kinds, f: _Body, elem: str) -> tuple[str, str, str]:
+    (kind, short), bits = t.named(elem), _BITS[elem]
+    args = ((kind, "poison"), (bits, f.plain(f"trunc i32 %x to {bits}")), _vl())
+    return kind, "i32 %x, i32 %n", f.call(kind, f"vmv.v.x.{short}.{XLEN}", *args)
 
 
 def _mac_one(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     x = f.plain("trunc i32 %x to i16")
-    args = ((t.words, "%v"), ("i16", x), (t.halves, "%w"), _vl(), (_XLEN, str(_KEEP)))
-    value = f.call(t.words, f"vwmacc.{t.w}.i16.{t.h}.{_XLEN}", *args)
+    args = ((t.words, "%v"), ("i16", x), (t.halves, "%w"), _vl(), (XLEN, str(_KEEP)))
+    value = f.call(t.words, f"vwmacc.{t.w}.i16.{t.h}.{XLEN}", *args)
     return t.words, f"{t.words} %v, i32 %x, {t.halves} %w, i32 %n", value
 
 
@@ -119,20 +143,20 @@ def _mac(t: _Kinds, f: _Body, wide: str = "w") -> tuple[str, str, str]:
     to, short, of, small = (
         (t.words, t.w, t.halves, t.h) if wide == "w" else (t.halves, t.h, t.bytes, t.b)
     )
-    args = ((to, "%v"), (of, "%x"), (of, "%w"), _vl(), (_XLEN, str(_KEEP)))
-    value = f.call(to, f"vwmacc.{short}.{small}.{small}.{_XLEN}", *args)
+    args = ((to, "%v"), (of, "%x"), (of, "%w"), _vl(), (XLEN, str(_KEEP)))
+    value = f.call(to, f"vwmacc.{short}.{small}.{small}.{XLEN}", *args)
     return to, f"{to} %v, {of} %x, {of} %w, i32 %n", value
 
 
 def _product(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     args = ((t.halves, "poison"), (t.bytes, "%x"), (t.bytes, "%w"), _vl())
-    value = f.call(t.halves, f"vwmul.{t.h}.{t.b}.{t.b}.{_XLEN}", *args)
+    value = f.call(t.halves, f"vwmul.{t.h}.{t.b}.{t.b}.{XLEN}", *args)
     return t.halves, f"{t.bytes} %x, {t.bytes} %w, i32 %n", value
 
 
 def _add(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     args = ((t.words, "poison"), (t.words, "%v"), (t.halves, "%h"), _vl())
-    value = f.call(t.words, f"vwadd.w.{t.w}.{t.h}.{_XLEN}", *args)
+    value = f.call(t.words, f"vwadd.w.{t.w}.{t.h}.{XLEN}", *args)
     return t.words, f"{t.words} %v, {t.halves} %h, i32 %n", value
 
 
@@ -140,15 +164,16 @@ def _both(
     t: _Kinds, f: _Body, name: str, a: str, b: str, more: Sequence[str] = ()
 ) -> str:
     """An instruction on two vectors of words."""
-    last = ((_XLEN, one) for one in more)
+    last = ((XLEN, one) for one in more)
     args = ((t.words, "poison"), (t.words, a), (t.words, b), *last, _vl())
-    return f.call(t.words, f"{name}.{t.w}.{t.w}.{_XLEN}", *args)
+    return f.call(t.words, f"{name}.{t.w}.{t.w}.{XLEN}", *args)
 
 
 def _one(t: _Kinds, f: _Body, name: str, a: str, x: str, kind: str = "") -> str:
     """An instruction on a vector of words and a number."""
-    args = ((t.words, "poison"), (t.words, a), ("i32", x), _vl())
-    return f.call(t.words, f"{name}.{t.w}.{kind or 'i32'}.{_XLEN}", *args)
+    kind = kind or "i32"
+    args = ((t.words, "poison"), (t.words, a), (kind, x), _vl())
+    return f.call(t.words, f"{name}.{t.w}.{kind}.{XLEN}", *args)
 
 
 def _words(t: _Kinds, f: _Body, name: str) -> tuple[str, str, str]:
@@ -162,22 +187,32 @@ def _number(t: _Kinds, f: _Body, name: str) -> tuple[str, str, str]:
 
 def _line(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     args = ((t.words, "%v"), ("i32", "%x"), (t.words, "%u"), _vl(),
-            (_XLEN, str(_KEEP)))  # fmt: skip
-    value = f.call(t.words, f"vmadd.{t.w}.i32.{_XLEN}", *args)
+            (XLEN, str(_KEEP)))  # fmt: skip
+    value = f.call(t.words, f"vmadd.{t.w}.i32.{XLEN}", *args)
     return t.words, f"{t.words} %v, i32 %x, {t.words} %u, i32 %n", value
+
+
+def _halved(t: _Kinds, f: _Body, value: str, right: str) -> str:
+    """A vector of words shifted to the right, held within int16."""
+    down = (XLEN, str(_DOWN))
+    args = ((t.halves, "poison"), (t.words, value), (XLEN, right), down, _vl())
+    return f.call(t.halves, f"vnclip.{t.h}.{t.w}.{XLEN}.{XLEN}", *args)
 
 
 def _clipped(t: _Kinds, f: _Body, value: str, right: str) -> str:
     """A vector of words shifted to the right, held within int8."""
-    down = (_XLEN, str(_DOWN))
-    args = ((t.halves, "poison"), (t.words, value), (_XLEN, right), down, _vl())
-    half = f.call(t.halves, f"vnclip.{t.h}.{t.w}.{_XLEN}.{_XLEN}", *args)
-    args = ((t.bytes, "poison"), (t.halves, half), (_XLEN, "0"), down, _vl())
-    return f.call(t.bytes, f"vnclip.{t.b}.{t.h}.{_XLEN}.{_XLEN}", *args)
+    down, half = (XLEN, str(_DOWN)), _halved(t, f, value, right)
+    args = ((t.bytes, "poison"), (t.halves, half), (XLEN, "0"), down, _vl())
+    return f.call(t.bytes, f"vnclip.{t.b}.{t.h}.{XLEN}.{XLEN}", *args)
 
 
 def _shifted(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    return t.bytes, f"{t.words} %v, i32 %x, i32 %n", _clipped(t, f, "%v", "%x")
+    return t.bytes, f"{t.words} %v, i32 %x, i32 %n", _clipped(t, f, "%v", f.wide("%x"))
+
+
+def _short(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    value = _halved(t, f, "%v", f.wide("%x"))
+    return t.halves, f"{t.words} %v, i32 %x, i32 %n", value
 
 
 def _raised(t: _Kinds, f: _Body) -> tuple[str, str, str]:
@@ -185,26 +220,27 @@ def _raised(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     return t.bytes, f"{t.words} %v, i32 %x, i32 %n", _clipped(t, f, value, "0")
 
 
-def _hold(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    value = "%b"
+def _hold(t: _Kinds, f: _Body, elem: str) -> tuple[str, str, str]:
+    value, (kind, short), bits = "%b", t.named(elem), _BITS[elem]
     for name, end in (("vmax", "%low"), ("vmin", "%high")):
-        small = f.plain(f"trunc i32 {end} to i8")
-        args = ((t.bytes, "poison"), (t.bytes, value), ("i8", small), _vl())
-        value = f.call(t.bytes, f"{name}.{t.b}.i8.{_XLEN}", *args)
-    return t.bytes, f"{t.bytes} %b, i32 %low, i32 %high, i32 %n", value
+        small = f.plain(f"trunc i32 {end} to {bits}")
+        args = ((kind, "poison"), (kind, value), (bits, small), _vl())
+        value = f.call(kind, f"{name}.{short}.{bits}.{XLEN}", *args)
+    return kind, f"{kind} %b, i32 %low, i32 %high, i32 %n", value
 
 
-def _most(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.bytes, "poison"), (t.bytes, "%x"), (t.bytes, "%w"), _vl())
-    value = f.call(t.bytes, f"vmax.{t.b}.{t.b}.{_XLEN}", *args)
-    return t.bytes, f"{t.bytes} %x, {t.bytes} %w, i32 %n", value
+def _most(t: _Kinds, f: _Body, elem: str) -> tuple[str, str, str]:
+    kind, short = t.named(elem)
+    args = ((kind, "poison"), (kind, "%x"), (kind, "%w"), _vl())
+    value = f.call(kind, f"vmax.{short}.{short}.{XLEN}", *args)
+    return kind, f"{kind} %x, {kind} %w, i32 %n", value
 
 
 def _table(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     args = ((t.bytes, "poison"), (t.bytes, "%b"), ("i8", "-128"), _vl())
-    index = f.call(t.bytes, f"vxor.{t.b}.i8.{_XLEN}", *args)
+    index = f.call(t.bytes, f"vxor.{t.b}.i8.{XLEN}", *args)
     args = ((t.bytes, "poison"), ("ptr", "%table"), (t.bytes, index), _vl())
-    value = f.call(t.bytes, f"vluxei.{t.b}.p0.{t.b}.{_XLEN}", *args)
+    value = f.call(t.bytes, f"vluxei.{t.b}.p0.{t.b}.{XLEN}", *args)
     return t.bytes, f"ptr %table, {t.bytes} %b, i32 %n", value
 
 
@@ -220,7 +256,7 @@ def _rule(t: _Kinds) -> str:
 
 def _twice(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     high = _both(t, f, "vsmul", "%v", "%m", (str(_UP),))
-    sign = _one(t, f, "vsra", _both(t, f, "vand", high, "%u"), "31", _XLEN)
+    sign = _one(t, f, "vsra", _both(t, f, "vand", high, "%u"), "31", XLEN)
     total = _both(t, f, "vadd", high, sign)
     return t.words, _rule(t), _rounded(t, f, total, "%u")
 
@@ -235,25 +271,40 @@ def _away(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     high, low = (_both(t, f, name, "%v", "%m") for name in ("vmulh", "vmul"))
     # 0 - low has a sign, or low has: low is not 0
     minus = _one(t, f, "vrsub", low, "0")
-    some = _one(t, f, "vsra", _both(t, f, "vor", low, minus), "31", _XLEN)
-    sign = _one(t, f, "vsra", high, "31", _XLEN)
+    some = _one(t, f, "vsra", _both(t, f, "vor", low, minus), "31", XLEN)
+    sign = _one(t, f, "vsra", high, "31", XLEN)
     # sign & ~some, which is -1 or 0: sign > some as words without a sign
     less = _both(t, f, "vand", sign, _one(t, f, "vxor", some, "-1"))
     total = _both(t, f, "vadd", high, less)
     return t.words, _rule(t), _rounded(t, f, total, "%u")
 
 
+def _precise(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    """The high half of |v| times two words, rounded; then the sign of v."""
+    size = _both(t, f, "vmax", "%v", _one(t, f, "vrsub", "%v", "0"))
+    high, low = (_both(t, f, name, size, "%m") for name in ("vmulh", "vmul"))
+    below = _both(t, f, "vmulhu", size, "%w")
+    compared = (t.words, low), (t.words, below)
+    carry = f.call(t.mask, f"vmadc.{t.w}.{t.w}.{XLEN}", *compared, _vl())
+    args = ((t.words, "poison"), (t.words, high), ("i32", "0"), (t.mask, carry), _vl())
+    total = f.call(t.words, f"vadc.{t.w}.i32.{XLEN}", *args)
+    sign = _one(t, f, "vsra", "%v", "31", XLEN)
+    turned = _both(t, f, "vxor", _rounded(t, f, total, "%u"), sign)
+    given = f"{t.words} %v, {t.words} %m, {t.words} %u, {t.words} %w, i32 %n"
+    return t.words, given, _both(t, f, "vsub", turned, sign)
+
+
 def _lift(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     """v * 2^m: from the greatest that fits on, the end of int32 on its side."""
     moved = _both(t, f, "vsll", "%v", "%m")
     back = _both(t, f, "vsra", moved, "%m")
-    sign = _one(t, f, "vsra", "%v", "31", _XLEN)
+    sign = _one(t, f, "vsra", "%v", "31", XLEN)
     end = _one(t, f, "vxor", sign, str((1 << 31) - 1))
     compared = (t.words, back), (t.words, "%v")
-    lost = f.call(t.mask, f"vmsne.{t.w}.{t.w}.{_XLEN}", *compared, _vl())
+    lost = f.call(t.mask, f"vmsne.{t.w}.{t.w}.{XLEN}", *compared, _vl())
     both = (t.words, moved), (t.words, end)
     args = ((t.words, "poison"), *both, (t.mask, lost), _vl())
-    value = f.call(t.words, f"vmerge.{t.w}.{t.w}.{_XLEN}", *args)
+    value = f.call(t.words, f"vmerge.{t.w}.{t.w}.{XLEN}", *args)
     return t.words, f"{t.words} %v, {t.words} %m, i32 %n", value
 
 
@@ -262,13 +313,18 @@ _OPERATIONS = {
     "bytes": lambda t, f: _load(t, f, "b"),
     "words": lambda t, f: _load(t, f, "w"),
     "halves": lambda t, f: _load(t, f, "h"),
-    "widened": _widened,
-    "long": _long,
+    "widened": lambda t, f: _widened(t, f, "b", "h"),
+    "long": lambda t, f: _widened(t, f, "b", "w"),
+    "long_halves": lambda t, f: _widened(t, f, "h", "w"),
+    "apart_bytes": lambda t, f: _strided(t, f, "b", "b"),
+    "apart": lambda t, f: _strided(t, f, "b", "h"),
+    "apart_halves": lambda t, f: _strided(t, f, "h", "h"),
     "correct": _correct,
     "even": _even,
     "products": lambda t, f: _words(t, f, "vmul"),
     "all": _all,
-    "fill": _fill,
+    "fill": lambda t, f: _fill(t, f, "b"),
+    "fill_halves": lambda t, f: _fill(t, f, "h"),
     "mac_one": _mac_one,
     "mac": _mac,
     "product": _product,
@@ -282,13 +338,17 @@ _OPERATIONS = {
     "high_one": lambda t, f: _number(t, f, "vmulh"),
     "shifted": _shifted,
     "raised": _raised,
-    "hold": _hold,
-    "most": _most,
+    "short": _short,
+    "hold": lambda t, f: _hold(t, f, "b"),
+    "hold_halves": lambda t, f: _hold(t, f, "h"),
+    "most": lambda t, f: _most(t, f, "b"),
+    "most_halves": lambda t, f: _most(t, f, "h"),
     "table": _table,
     "lift": _lift,
     "twice": _twice,
     "once": _once,
     "away": _away,
+    "precise": _precise,
 }
 
 

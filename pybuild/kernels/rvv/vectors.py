@@ -34,16 +34,18 @@ from pybuild.ir.loop import (
     minimum,
 )
 from pybuild.kernels.base.vector_rounds import away, lift, once, twice
+from pybuild.kernels.epilogues.by_parts import PRECISE
 from pybuild.kernels.rvv.llvm import defined
 
 FEATURE = "rvv"
 HEADER = "crt/rvv.h"
 
 _N, _X, _LOW, _HIGH = (Var(name, INT32) for name in ("n", "x", "low", "high"))
+_STEP = Var("step", INT32)
 _BYTES, _WORDS = Var("from", PointerType(INT8)), Var("from", PointerType(INT32))
 _HALVES = Var("from", PointerType(INT16))
 _TABLE = Var("table", PointerType(INT8))
-_INT8 = (-128, 127)
+_INT8, _INT16 = (-128, 127), (-32768, 32767)
 
 
 class Vectors:
@@ -58,7 +60,7 @@ class Vectors:
             VectorType(elem, lanes, grows=True) for elem in (INT32, INT16, INT8)
         )
         self.words, self.halves, self.bytes = words, halves, small
-        v, u, m = (Var(name, words) for name in "vum")
+        v, u, m, low = (Var(name, words) for name in "vumw")
         h, hx, hw = (Var(name, halves) for name in "hxw")
         b, bx, bw = (Var(name, small) for name in "bxw")
         each, made = self._each, self._made
@@ -72,10 +74,22 @@ class Vectors:
         self.WIDENED = made("widened", (_BYTES, _N), wide, takes=2)
         longer = self._first(_BYTES, INT32)
         self.LONG = made("long", (_BYTES, _N), longer, takes=2)
-        # x in each lane; of x its low byte
+        longer = self._first(_HALVES, INT32)
+        self.LONG_HALVES = made("long_halves", (_HALVES, _N), longer, takes=2)
+        # n elements that lie `step` of them apart
+        given = (_BYTES, _STEP, _N)
+        apart = self._first(_BYTES, INT8, _STEP)
+        self.APART_BYTES = made("apart_bytes", given, apart)
+        apart = self._first(_BYTES, INT16, _STEP)
+        self.APART = made("apart", given, apart, takes=2)
+        apart = self._first(_HALVES, INT16, _STEP)
+        self.APART_HALVES = made("apart_halves", (_HALVES, _STEP, _N), apart)
+        # x in each lane; of x its low byte or half
         x = _grown(Lanes((_X,) * lanes))
         self.ALL = made("all", (_X, _N), x)
         self.FILL = made("fill", (_X, _N), Lanes((cast(_X, INT8),) * lanes))
+        filled = Lanes((cast(_X, INT16),) * lanes)
+        self.FILL_HALVES = made("fill_halves", (_X, _N), filled)
         # v + x * w, of one x, which has 16 bits, or of an x of each lane
         one = v + x * Cast(hw, words)
         self.MAC_ONE = made("mac_one", (v, _X, hw, _N), one)
@@ -95,22 +109,28 @@ class Vectors:
         self.HIGH = made("high", (v, u, _N), self._high(v, u))
         self.HIGH_ONE = made("high_one", (v, _X, _N), self._high(v, x))
         # v + x, and where it is negative + low
-        low = _grown(Lanes((_LOW,) * lanes))
+        more = _grown(Lanes((_LOW,) * lanes))
         sign = v >> _grown(Lanes((const(31),) * lanes))
-        correct = v + x + (sign & low)
+        correct = v + x + (sign & more)
         self.CORRECT = made("correct", (v, _X, _LOW, _N), correct, takes=4)
         # v / 2^x, ties to even
         self.EVEN = made("even", (v, _X, _N), each(_even, v))
-        # v >> x and v + x, held within int8
+        # v >> x held within int16; v >> x and v + x, held within int8
+        right = each(lambda v: _between(v >> _X, *_INT16), v, to=INT16)
+        self.SHORT = made("short", (v, _X, _N), right)
         right = each(lambda v: _between(v >> _X, *_INT8), v, to=INT8)
         self.SHIFTED = made("shifted", (v, _X, _N), right, takes=2)
         plus = each(lambda v: _between(i64(v) + i64(_X), *_INT8), v, to=INT8)
         self.RAISED = made("raised", (v, _X, _N), plus, takes=3)
         # b, held within low and high
-        hold = each(lambda b: _between(i32(b), _LOW, _HIGH), b, to=INT8)
-        self.HOLD = made("hold", (b, _LOW, _HIGH, _N), hold, takes=2)
-        # the greater, the less
+        hold, last = (_held, (_LOW, _HIGH, _N))
+        self.HOLD = made("hold", (b, *last), each(hold, b, to=INT8), takes=2)
+        held = each(hold, h, to=INT16)
+        self.HOLD_HALVES = made("hold_halves", (h, *last), held, takes=2)
+        # the greater
         self.MOST = made("most", (bx, bw, _N), each(_most, bx, bw, to=INT8))
+        most = each(_most, hx, hw, to=INT16)
+        self.MOST_HALVES = made("most_halves", (hx, hw, _N), most)
         # each byte's entry in a table of 256, which begins with that of -128
         entry = each(lambda b: load(_TABLE, i32(b) + 128), b, to=INT8)
         self.TABLE = made("table", (_TABLE, b, _N), entry, takes=2)
@@ -119,6 +139,18 @@ class Vectors:
         self.TWICE = made("twice", (v, m, u, _N), each(twice, v, m, u), takes=6)
         self.ONCE = made("once", (v, m, u, _N), each(once, v, m, u), takes=3)
         self.AWAY = made("away", (v, m, u, _N), each(away, v, m, u), takes=8)
+        # of two words of a factor, the upper one first: epilogues/by_parts.py
+        self.PRECISE = made(
+            "precise", (v, m, u, low, _N), each(_precise, v, m, u, low), takes=12
+        )
+        # by the type of elements
+        self.AS_THEY_ARE = {INT8: self.BYTES, INT16: self.HALVES}
+        self.AS_HALVES = {INT8: self.WIDENED, INT16: self.HALVES}
+        self.AS_WORDS = {INT8: self.LONG, INT16: self.LONG_HALVES}
+        self.APART_AS_HALVES = {INT8: self.APART, INT16: self.APART_HALVES}
+        self.FILLED = {INT8: self.FILL, INT16: self.FILL_HALVES}
+        self.HELD = {INT8: self.HOLD, INT16: self.HOLD_HALVES}
+        self.GREATER = {INT8: self.MOST, INT16: self.MOST_HALVES}
 
     def _made(
         self, name: str, params: tuple[Var, ...], result: Expr, takes: float = 1
@@ -149,14 +181,11 @@ class Vectors:
             )
         )
 
-    def _first(self, pointer: Var, to: DType) -> Expr:
+    def _first(self, pointer: Var, to: DType, step: Expr | None = None) -> Expr:
         """The first n elements; the last one fills the lanes behind them."""
-        return Lanes(
-            tuple(
-                cast(load(pointer, minimum(lane, _N - 1)), to)
-                for lane in range(self.lanes)
-            )
-        )
+        lanes = (minimum(lane, _N - 1) for lane in range(self.lanes))
+        places = (at if step is None else at * step for at in lanes)
+        return Lanes(tuple(cast(load(pointer, at), to) for at in places))
 
 
 def _grown(vector: Lanes) -> Expr:
@@ -167,6 +196,14 @@ def _grown(vector: Lanes) -> Expr:
 
 def _between(value: Expr, low: Operand, high: Operand) -> Expr:
     return minimum(maximum(value, low), high)
+
+
+def _held(value: Expr) -> Expr:
+    return _between(i32(value), _LOW, _HIGH)
+
+
+def _precise(v: Expr, m: Expr, u: Expr, low: Expr) -> Expr:
+    return PRECISE(v, m, low, 0 - u)
 
 
 def _even(v: Expr) -> Expr:
