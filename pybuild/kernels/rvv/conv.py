@@ -12,7 +12,8 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
-from pybuild.kernels.layers.weights import fixed, kernels_of
+from pybuild.kernels.layers.weights import fixed, in_blocks, kernels_of
+from pybuild.kernels.rvv import pixels
 from pybuild.kernels.rvv.conv_code import kernel
 from pybuild.kernels.rvv.conv_layer import Layer
 from pybuild.kernels.rvv.epilogue import ended, table
@@ -40,19 +41,25 @@ def candidates(
     layers = [Layer(window, made.epilogue, made.x_zero, made.elem)]
     if is_row_by_row(window, rows, calls):
         layers.append(replace(layers[0], row=True))
-    return [_offer(layer, tables, rows, calls) for layer in layers]
+    found = [_offer(layer, tables, rows, calls) for layer in layers]
+    if pixels.suits(window):
+        few = pixels.Layer(window, made.epilogue, made.x_zero, made.elem)
+        tables = (_by_channels(kernels, few.together), tables[1])
+        found.append(_offer(few, tables, rows, calls))
+    return found
 
 
 def _offer(
-    layer: Layer,
+    layer: Layer | pixels.Layer,
     tables: tuple[Packed, ...],
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> Candidate:
     """The candidate of a layer; `calls`: images and bands."""
-    k, (images, bands) = kernel(layer), calls
+    over, (images, bands) = isinstance(layer, Layer) and layer.row, calls
+    k = kernel(layer) if isinstance(layer, Layer) else pixels.kernel(layer)
     return Candidate(
-        func=k.finish(in_place=layer.row),
+        func=k.finish(in_place=over),
         args=tuple(k.values),
         outputs=rows[:1],
         inputs=rows[1:],
@@ -60,7 +67,7 @@ def _offer(
         images=images,
         bands=bands,
         scratch=layer.scratch,
-        in_place=(0,) if layer.row else (),
+        in_place=(0,) if over else (),
         cost=images * bands * layer.instructions,
     )
 
@@ -72,5 +79,17 @@ def _packed(kernels: Array, groups: int) -> Packed:
     def arranged() -> Array:
         each = kernels.reshape(groups, -1, kernels.shape[1])
         return np.ascontiguousarray(each.transpose(0, 2, 1))
+
+    return Packed.later("weights", lie, arranged)
+
+
+def _by_channels(kernels: Array, together: int) -> Packed:
+    """Weights [O, taps] of some output channels at a time, of these tap by tap."""
+    lie = f"of each {together} output channels, of each tap: channels"
+    order = in_blocks(len(kernels), together)
+
+    def arranged() -> Array:
+        blocks = kernels[order].reshape(-1, together, kernels.shape[1])
+        return np.ascontiguousarray(blocks.transpose(0, 2, 1))
 
     return Packed.later("weights", lie, arranged)

@@ -12,6 +12,7 @@ from pybuild.kernels.base.window import Bound
 from pybuild.kernels.rvv.conv_layer import Layer
 from pybuild.kernels.rvv.epilogue import Finish
 from pybuild.kernels.rvv.loops import Steps
+from pybuild.kernels.rvv.rows import Rows
 from pybuild.kernels.rvv.vectors import vectors
 
 
@@ -36,10 +37,7 @@ class _Writer:
         self.y = k.row("y", 0, layer.elem, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT8)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
-        self.copies: Var | None = None
-        if layer.copied:
-            self.copies = k.row("copies", g.rows + 3, layer.elem, writable=True)
-            self.row_values = k.arg("row_values", layer.row_values)
+        self.rows = Rows(k, g, layer.elem, g.rows + 3, layer.copied)
         self.out_channels = k.arg("out_channels", w.out_channels)
         self.outputs: Expr = self.out_channels  # of a group
         if w.groups > 1:
@@ -48,8 +46,7 @@ class _Writer:
         self.finish = Finish(k, self.v, layer.epilogue, self.out_channels)
 
     def write(self) -> Builder:
-        if self.copies is not None:
-            self._copy_rows(self.copies)
+        self.rows.copy(self.v, self.layer.x_zero)
         k, w = self.k, self.layer.window
         blocks = Steps(k, self.v, self.outputs)
         if w.groups == 1:
@@ -85,31 +82,6 @@ class _Writer:
                 w = offset(weights, at)
                 self._block((first, w), offset(to, channel), channel, count)
 
-    def _copy_rows(self, copies: Var) -> None:
-        """The rows under the windows, and what is beside them."""
-        k, g, w = self.k, self.g, self.layer.window
-        size = min(w.width, w.columns - w.left) * w.channels
-        copied = k.arg("copied", size)
-        middle = Steps(k, self.v, copied)
-        zero = k.arg("x_zero", self.layer.x_zero) if w.padded else const(0)
-        ends = [(w.left, const(0)), (w.right, g.left * g.channels + copied)]
-        beside = [
-            (Steps(k, self.v, k.arg("beside", columns * w.channels)), begin)
-            for columns, begin in ends
-            if columns
-        ]
-        with k.loop("ky", g.kernel_h) as ky:
-            to = k.let("to", offset(copies, ky * self.row_values))
-            row = k.row("row", ky * g.dilation_h + 1, self.layer.elem)
-            elem = self.layer.elem
-            for steps, begin in beside:
-                with steps.each() as (at, n):
-                    filled = self.v.FILLED[elem](zero, n)
-                    k.store(to, begin + at, filled, count=n)
-            with middle.each() as (at, n):
-                values = self.v.AS_THEY_ARE[elem](offset(row, at), n)
-                k.store(to, g.left * g.channels + at, values, count=n)
-
     def _block(self, read: tuple[Expr, Expr], to: Expr, at: Expr, n: Expr) -> None:
         """Some output channels of some pixels.
 
@@ -127,10 +99,7 @@ class _Writer:
     def _sum(self, sums: list[Var], first: Expr, w: Var, n: Expr) -> None:
         k, g, layer = self.k, self.g, self.layer
         with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.row_runs) as kx:
-            if self.copies is not None:
-                row: Expr = offset(self.copies, ky * self.row_values)
-            else:
-                row = k.row("row", ky * g.dilation_h + 1, layer.elem)
+            row = self.rows.row(ky)
             x = k.let("x", offset(row, first + kx * (g.dilation_w * g.channels)))
             with k.loop("step", self.run_turns, rolled=True):
                 for tap in range(layer.unrolled):

@@ -10,7 +10,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import INT8, INT16, Expr, Intrin, Var, offset
+from pybuild.ir.loop import INT8, INT16, Expr, Intrin, Var, load, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.epilogues.affine import Affine
@@ -176,3 +176,14 @@ class Finish:
         given = [self._number(k, ends, row, n) for row in range(1, count + 1)]
         for total in sums:
             k.assign(total, rules[epilogue.rule](total, *given, n))
+
+
+class OfPixels(Finish):
+    """The same where lanes are pixels: the numbers of one channel, in every lane."""
+
+    def start(self, ends: Expr, n: Expr) -> Expr:
+        """What the sums of a channel begin with."""
+        return self.v.ALL(load(ends), n)
+
+    def _number(self, k: Builder, ends: Expr, row: int, n: Expr) -> Var:
+        return k.let("number", self.v.ALL(load(ends, self.channels * row), n))

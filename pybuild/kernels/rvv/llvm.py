@@ -103,8 +103,8 @@ def _strided(t: _Kinds, f: _Body, elem: str, to: str) -> tuple[str, str, str]:
     if elem == to:
         return kind, given, value
     wide, long = t.named(to)
-    args = ((wide, "poison"), (kind, value), _vl())
-    return wide, given, f.call(wide, f"vsext.{long}.{short}.{XLEN}", *args)
+    extended = ((wide, "poison"), (kind, value), _vl())
+    return wide, given, f.call(wide, f"vsext.{long}.{short}.{XLEN}", *extended)
 
 
 def _correct(t: _Kinds, f: _Body) -> tuple[str, str, str]:
@@ -284,10 +284,10 @@ def _precise(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     size = _both(t, f, "vmax", "%v", _one(t, f, "vrsub", "%v", "0"))
     high, low = (_both(t, f, name, size, "%m") for name in ("vmulh", "vmul"))
     below = _both(t, f, "vmulhu", size, "%w")
-    compared = (t.words, low), (t.words, below)
-    carry = f.call(t.mask, f"vmadc.{t.w}.{t.w}.{XLEN}", *compared, _vl())
-    args = ((t.words, "poison"), (t.words, high), ("i32", "0"), (t.mask, carry), _vl())
-    total = f.call(t.words, f"vadc.{t.w}.i32.{XLEN}", *args)
+    both = (t.words, low), (t.words, below)
+    carry = f.call(t.mask, f"vmadc.{t.w}.{t.w}.{XLEN}", *both, _vl())
+    raised = (t.words, "poison"), (t.words, high), ("i32", "0"), (t.mask, carry)
+    total = f.call(t.words, f"vadc.{t.w}.i32.{XLEN}", *raised, _vl())
     sign = _one(t, f, "vsra", "%v", "31", XLEN)
     turned = _both(t, f, "vxor", _rounded(t, f, total, "%u"), sign)
     given = f"{t.words} %v, {t.words} %m, {t.words} %u, {t.words} %w, i32 %n"

@@ -147,6 +147,7 @@ class Vectors:
         self.AS_THEY_ARE = {INT8: self.BYTES, INT16: self.HALVES}
         self.AS_HALVES = {INT8: self.WIDENED, INT16: self.HALVES}
         self.AS_WORDS = {INT8: self.LONG, INT16: self.LONG_HALVES}
+        self.APART_AS_THEY_ARE = {INT8: self.APART_BYTES, INT16: self.APART_HALVES}
         self.APART_AS_HALVES = {INT8: self.APART, INT16: self.APART_HALVES}
         self.FILLED = {INT8: self.FILL, INT16: self.FILL_HALVES}
         self.HELD = {INT8: self.HOLD, INT16: self.HOLD_HALVES}
