@@ -24,21 +24,18 @@ class Rows:
     ) -> None:
         self.k, self.g, self.elem = k, g, elem
         self.copied: Expr = const(0)
-        self.copies: tuple[Var, Var] | None = None
+        self.copies: Var | None = None
         if are_copied:
             values = g.window.columns * g.window.channels
             self.size = k.arg("row_values", values)
             self.copied = g.kernel_h * self.size
-            self.copies = (
-                k.row("copies", scratch, elem, writable=True),
-                k.row("copies_read", scratch, elem),
-            )
+            self.copies = k.row("copies", scratch, elem, writable=True)
 
     def row(self, ky: Expr) -> Expr:
         """One of them."""
         if self.copies is None:
             return self._own(ky)
-        return offset(self.copies[1], ky * self.size)
+        return offset(self.copies, ky * self.size)
 
     def _own(self, ky: Expr) -> Var:
         return self.k.row("row", ky * self.g.dilation_h + 1, self.elem)
@@ -59,7 +56,7 @@ class Rows:
             if columns
         ]
         with k.loop("ky", g.kernel_h) as ky:
-            to = k.let("to", offset(self.copies[0], ky * self.size))
+            to = k.let("to", self.row(ky))
             row = self._own(ky)
             for steps, begin in beside:
                 with steps.each() as (at, n):
