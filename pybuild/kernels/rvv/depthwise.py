@@ -10,7 +10,18 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import INT8, INT16, INT32, Expr, Operand, Var, i32, offset
+from pybuild.ir.loop import (
+    INT8,
+    INT16,
+    INT32,
+    Expr,
+    Operand,
+    Var,
+    const,
+    i32,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.once import once
@@ -50,12 +61,20 @@ class Layer:
         return self.window.kernel_h * self.window.kernel_w
 
     @property
+    def pixels(self) -> int:
+        """Neighbouring pixels that a vector has the channels of."""
+        begin, end = inside(self.window)
+        most = _LANES // self.window.channels
+        return most if self.window.stride_w == 1 and 1 < most <= end - begin else 1
+
+    @property
     def instructions(self) -> int:
         """Estimated, of a row: a tap reads a vector; beside the row it is sought."""
         begin, end = inside(self.window)
         blocks = -(-self.window.channels // _LANES)
         beside = self.window.out_width - (end - begin)
-        pixels = self.window.out_width * ((5 if self.held else 6) * self.taps + 12)
+        pixels = beside + -(-(end - begin) // self.pixels)
+        pixels *= (5 if self.held else 6) * self.taps + 12
         return blocks * (pixels + beside * 3 * self.taps + 2 * self.taps)
 
     @property
@@ -70,6 +89,7 @@ class Layer:
         parts = (
             f"depthwise{short}_rvv_{w.kernel_h}x{w.kernel_w}",
             "pairs" if self.paired else "",
+            f"pixels{self.pixels}" if self.pixels > 1 else "",
             w.key,
             self.epilogue.key,
         )
@@ -79,14 +99,16 @@ class Layer:
     def doc(self) -> str:
         """The comment in the kernel's C."""
         w, once_ = self.window, "; weights once for the row" * self.held
+        some = "a vector of channels at a time, pixel by pixel"
+        if self.pixels > 1:
+            some = f"all channels of {self.pixels} pixels at a time"
         beside = ", which may leave the row" * w.padded
         gaps = ", with gaps between taps" * w.dilated
         return told(
             f"depthwise convolution, {self.elem.value}: {w.kernel_h}x{w.kernel_w} "
             "windows"
             f"{beside}{gaps}",
-            "a vector of channels at a time, pixel by pixel, all taps written out"
-            f"{', two and two' * self.paired}{once_}",
+            f"{some}, all taps written out{', two and two' * self.paired}{once_}",
             self.epilogue.words,
         )
 
@@ -112,6 +134,10 @@ def candidates(
     layer = Layer(window, made.epilogue, paired, made.elem)
     k, (images, bands) = kernel(layer), calls
     order = "of each tap: all channels"
+    if layer.pixels > 1:
+        order += f", {layer.pixels} times"
+    kernels = np.tile(kernels, (layer.pixels, 1))
+    ends = table(made.epilogue, made.bias, layer.pixels)
     return [
         Candidate(
             func=k.finish(),
@@ -120,7 +146,7 @@ def candidates(
             inputs=rows[1:],
             constants=(
                 Packed("weights", np.ascontiguousarray(kernels.T), order=order),
-                table(made.epilogue, made.bias),
+                ends,
                 *outside_pixel(window, made.x_zero, made.elem),
             ),
             images=images,
@@ -159,7 +185,10 @@ class _Writer:
         self.ends = k.row("epilogue", under.rows + 2, INT32)
         self.rows = [under.row(k, ky) for ky in range(w.kernel_h)]
         self.out_width = k.arg("out_width", w.out_width)
-        self.finish = Finish(k, self.v, layer.epilogue, under.channels)
+        self.pitch: Expr = under.channels  # of a tap's weights, and of the ends
+        if layer.pixels > 1:
+            self.pitch = k.arg("together", layer.pixels * w.channels)
+        self.finish = Finish(k, self.v, layer.epilogue, self.pitch)
 
     def write(self) -> Builder:
         """The weights of some channels stay in registers for all pixels of the row."""
@@ -168,24 +197,33 @@ class _Writer:
         if layer.window.padded:
             both = zip(_ENDS, inside(layer.window), strict=True)
             ends = [k.arg(*one) for one in both]
-        with Steps(k, self.v, self.under.channels).each() as (at, n):
-            held = []
-            if layer.held:
-                held = [
-                    k.let(f"w{tap}", self._weight(tap, at, n))
-                    for tap in range(layer.taps)
-                ]
-            if not ends:
-                self._row(0, self.out_width, (at, n), held)
-            else:
-                begin, end = ends
-                self._row(0, begin, (at, n), held, beside=True)
-                self._row(begin, end, (at, n), held)
-                self._row(end, self.out_width, (at, n), held, beside=True)
+        if layer.pixels > 1:
+            self._channels(ends, (const(0), self.under.channels))
+            return k
+        with Steps(k, self.v, self.under.channels).each() as some:
+            self._channels(ends, some)
         return k
 
+    def _channels(self, ends: Sequence[Expr], some: tuple[Expr, Expr]) -> None:
+        """Some channels of all pixels; ends: of those whose windows are in the row."""
+        k, layer, at = self.k, self.layer, some[0]
+        many = self.pitch if layer.pixels > 1 else some[1]
+        held: list[Var] = []
+        if layer.held:
+            held = [
+                k.let(f"w{tap}", self._weight(tap, at, many))
+                for tap in range(layer.taps)
+            ]
+        if not ends:
+            self._row(0, self.out_width, (at, many), held)
+        else:
+            begin, end = ends
+            self._row(0, begin, some, held, beside=True)
+            self._row(begin, end, (at, many), held)
+            self._row(end, self.out_width, some, held, beside=True)
+
     def _weight(self, tap: int, at: Expr, n: Expr) -> Expr:
-        lie = offset(self.weights, self.under.channels * tap + at)
+        lie = offset(self.weights, self.pitch * tap + at)
         return (self.v.BYTES if self.layer.elem is INT8 else self.v.WIDENED)(lie, n)
 
     def _row(
@@ -197,9 +235,11 @@ class _Writer:
         beside: bool = False,
     ) -> None:
         """Some channels, the first of them and how many, of the pixels from `begin` to
-        `end`, which may stand beside the row."""
+        `end`, which may stand beside the row; the last ones may be computed twice."""
         k, (at, n) = self.k, some
-        with k.loop("ox", end, begin, rolled=True) as ox:
+        step = 1 if beside else self.layer.pixels
+        with k.loop("pixel" if step > 1 else "ox", end, begin, step, rolled=True) as x:
+            ox: Expr = x if step == 1 else k.let("ox", minimum(x, end - step))
             ends = offset(self.ends, at)
             total = k.let("sum", self.finish.start(ends, n))
             pixels = self.under.all(k, self.rows, ox) if beside else self._inside(ox)

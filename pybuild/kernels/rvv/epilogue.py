@@ -73,15 +73,18 @@ def _of_int16(end: End16) -> Exact | None:
     return Exact(end.form, rows, rows.shape[1], end.low, end.high, 0, "int16")
 
 
-def table(epilogue: Epilogue, bias: Array) -> Packed:
-    """What sums begin with, and the numbers of their end: rows of all channels."""
-    lie = f"rows of all output channels: what a sum begins with, {_row(epilogue)}"
-    return Packed.later("epilogue", lie, _arranged, epilogue, bias)
+def table(epilogue: Epilogue, bias: Array, times: int = 1) -> Packed:
+    """What sums begin with, and the numbers of their end: rows of all channels, so many
+    times."""
+    lie = f"rows of all output channels{f', {times} times' * (times > 1)}: "
+    lie += f"what a sum begins with, {_row(epilogue)}"
+    return Packed.later("epilogue", lie, _arranged, epilogue, bias, times)
 
 
-def _arranged(epilogue: Epilogue, bias: Array) -> Ints:
+def _arranged(epilogue: Epilogue, bias: Array, times: int) -> Ints:
     rows = [bias.astype(np.int64)[:, None], columns(epilogue)]
-    return np.ascontiguousarray(np.concatenate(rows, axis=1).T).astype(np.int32)
+    table = np.tile(np.concatenate(rows, axis=1).T, (1, times))
+    return np.ascontiguousarray(table).astype(np.int32)
 
 
 def by_rule(epilogue: Epilogue) -> bool:
