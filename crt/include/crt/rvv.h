@@ -123,6 +123,10 @@ CRT_C_BODIES
     {                                                                          \
         return __riscv_vadd_vv_i32##M4(v, u, (size_t)n);                       \
     }                                                                          \
+    CRT_RVV(W, less, L)(W v, W u, int32_t n)                                   \
+    {                                                                          \
+        return __riscv_vsub_vv_i32##M4(v, u, (size_t)n);                       \
+    }                                                                          \
     CRT_RVV(W, plus, L)(W v, int32_t x, int32_t n)                             \
     {                                                                          \
         return __riscv_vadd_vx_i32##M4(v, x, (size_t)n);                       \

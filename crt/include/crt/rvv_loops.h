@@ -140,6 +140,7 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
 
 #define CRT_RVV_WORDS(L, W)                                                    \
     CRT_RVV_EACH32(L, sum, (W v, W u, int32_t n), v.lane[i] + u.lane[i])       \
+    CRT_RVV_EACH32(L, less, (W v, W u, int32_t n), v.lane[i] - u.lane[i])      \
     CRT_RVV_EACH32(L, plus, (W v, int32_t x, int32_t n), v.lane[i] + x)        \
     CRT_RVV_EACH32(L, times, (W v, int32_t x, int32_t n), v.lane[i] * x)       \
     CRT_RVV_EACH32(L, products, (W v, W u, int32_t n), v.lane[i] * u.lane[i])  \
@@ -184,6 +185,12 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
                    crt_rvv_once(v.lane[i], m.lane[i], u.lane[i]))              \
     CRT_RVV_EACH32(L, away, (W v, W m, W u, int32_t n),                        \
                    crt_rvv_away(v.lane[i], m.lane[i], u.lane[i]))              \
+    CRT_RVV_EACH32(L, up_one, (W v, int32_t x, int32_t n),                     \
+                   crt_rvv_twice(v.lane[i], x, 0))                             \
+    CRT_RVV_EACH32(L, twice_one, (W v, int32_t x, int32_t low, int32_t n),     \
+                   crt_rvv_twice(v.lane[i], x, low))                           \
+    CRT_RVV_EACH32(L, once_one, (W v, int32_t x, int32_t low, int32_t n),      \
+                   crt_rvv_once(v.lane[i], x, low))                            \
     CRT_RVV_EACH32(                                                            \
         L, precise, (W v, W m, W u, W w, int32_t n),                           \
         crt_rvv_precise(v.lane[i], m.lane[i], u.lane[i], w.lane[i]))

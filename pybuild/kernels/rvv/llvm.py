@@ -279,6 +279,33 @@ def _away(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     return t.words, _rule(t), _rounded(t, f, total, "%u")
 
 
+def _shifted_by(t: _Kinds, f: _Body, value: str, right: str) -> str:
+    """A vector shifted to the right by minus a number, ties up."""
+    places = f.wide(f.plain(f"sub i32 0, {right}"))
+    args = ((t.words, "poison"), (t.words, value), (XLEN, places), (XLEN, str(_UP)))
+    return f.call(t.words, f"vssra.{t.w}.{XLEN}.{XLEN}", *args, _vl())
+
+
+def _up_one(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    args = ((t.words, "poison"), (t.words, "%v"), ("i32", "%x"), (XLEN, str(_UP)))
+    value = f.call(t.words, f"vsmul.{t.w}.i32.{XLEN}", *args, _vl())
+    return t.words, f"{t.words} %v, i32 %x, i32 %n", value
+
+
+def _twice_one(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    """Right is not 0."""
+    _, _, high = _up_one(t, f)
+    total = _both(t, f, "vadd", high, _one(t, f, "vsra", high, "31", XLEN))
+    given = f"{t.words} %v, i32 %x, i32 %low, i32 %n"
+    return t.words, given, _shifted_by(t, f, total, "%low")
+
+
+def _once_one(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+    high = _one(t, f, "vmulh", "%v", "%x")
+    given = f"{t.words} %v, i32 %x, i32 %low, i32 %n"
+    return t.words, given, _shifted_by(t, f, high, "%low")
+
+
 def _precise(t: _Kinds, f: _Body) -> tuple[str, str, str]:
     """The high half of |v| times two words, rounded; then the sign of v."""
     size = _both(t, f, "vmax", "%v", _one(t, f, "vrsub", "%v", "0"))
@@ -331,6 +358,7 @@ _OPERATIONS = {
     "more": lambda t, f: _mac(t, f, "h"),
     "add": _add,
     "sum": lambda t, f: _words(t, f, "vadd"),
+    "less": lambda t, f: _words(t, f, "vsub"),
     "plus": lambda t, f: _number(t, f, "vadd"),
     "times": lambda t, f: _number(t, f, "vmul"),
     "line": _line,
@@ -348,6 +376,9 @@ _OPERATIONS = {
     "twice": _twice,
     "once": _once,
     "away": _away,
+    "twice_one": _twice_one,
+    "once_one": _once_one,
+    "up_one": _up_one,
     "precise": _precise,
 }
 

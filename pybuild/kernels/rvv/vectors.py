@@ -99,9 +99,10 @@ class Vectors:
         product = Cast(bx, halves) * Cast(bw, halves)
         self.PRODUCT = made("product", (bx, bw, _N), product)
         self.MORE = made("more", (h, bx, bw, _N), h + product)
-        # v + h; v + u; v + x; v * x; v * x + u; the high half of v * u
+        # v + h; v + u; v - u; v + x; v * x; v * x + u; the high half of v * u
         self.ADD = made("add", (v, h, _N), v + Cast(h, words))
         self.SUM = made("sum", (v, u, _N), v + u)
+        self.LESS = made("less", (v, u, _N), v - u)
         self.PLUS = made("plus", (v, _X, _N), v + x)
         self.TIMES = made("times", (v, _X, _N), v * x)
         self.PRODUCTS = made("products", (v, u, _N), v * u)
@@ -139,6 +140,14 @@ class Vectors:
         self.TWICE = made("twice", (v, m, u, _N), each(twice, v, m, u), takes=6)
         self.ONCE = made("once", (v, m, u, _N), each(once, v, m, u), takes=3)
         self.AWAY = made("away", (v, m, u, _N), each(away, v, m, u), takes=8)
+        # by one multiplier x and shift `low`, which is minus the bits to the right
+        by_one = (v, _X, _LOW, _N)
+        doubled = each(lambda v: twice(v, _X, _LOW), v)
+        self.TWICE_ONE = made("twice_one", by_one, doubled, takes=4)
+        single = each(lambda v: once(v, _X, _LOW), v)
+        self.ONCE_ONE = made("once_one", by_one, single, takes=2)
+        up = each(lambda v: twice(v, _X, const(0)), v)
+        self.UP_ONE = made("up_one", (v, _X, _N), up)
         # of two words of a factor, the upper one first: epilogues/by_parts.py
         self.PRECISE = made(
             "precise", (v, m, u, low, _N), each(_precise, v, m, u, low), takes=12
