@@ -111,22 +111,6 @@ CRT_C_BODIES
         v = __riscv_vmulh_vx_i32##M4(v, x, (size_t)n);                         \
         return __riscv_vssra_vx_i32##M4(v, (size_t)(0 - low), 0u, (size_t)n);  \
     }                                                                          \
-    CRT_RVV(W, up_one, L)(W v, int32_t x, int32_t n)                           \
-    {                                                                          \
-        return __riscv_vsmul_vx_i32##M4(v, x, 0u, (size_t)n);                  \
-    }                                                                          \
-    CRT_RVV(W, twice_one, L)(W v, int32_t x, int32_t low, int32_t n)           \
-    {                                                                          \
-        size_t k = (size_t)n;                                                  \
-        v = crt_up_one_v##L(v, x, n);                                          \
-        v = __riscv_vadd_vv_i32##M4(v, __riscv_vsra_vx_i32##M4(v, 31u, k), k); \
-        return __riscv_vssra_vx_i32##M4(v, (size_t)(0 - low), 0u, k);          \
-    }                                                                          \
-    CRT_RVV(W, once_one, L)(W v, int32_t x, int32_t low, int32_t n)            \
-    {                                                                          \
-        v = __riscv_vmulh_vx_i32##M4(v, x, (size_t)n);                         \
-        return __riscv_vssra_vx_i32##M4(v, (size_t)(0 - low), 0u, (size_t)n);  \
-    }                                                                          \
     CRT_RVV(W, precise, L)(W v, W m, W u, W w, int32_t n)                      \
     {                                                                          \
         size_t k = (size_t)n;                                                  \
