@@ -56,14 +56,14 @@ CRT_C_BODIES
     {                                                                          \
         return __riscv_vsext_vf2_i32##M4(crt_halves_v##L(from, n), (size_t)n); \
     }                                                                          \
+    CRT_RVV(H, lowered, L)(const int8_t *from, int32_t x, int32_t n)           \
+    {                                                                          \
+        B b = crt_bytes_v##L(from, n);                                         \
+        return __riscv_vwsub_vx_i16##M2(b, (int8_t)x, (size_t)n);              \
+    }                                                                          \
     CRT_RVV(B, apart_bytes, L)(const int8_t *from, int32_t step, int32_t n)    \
     {                                                                          \
         return __riscv_vlse8_v_i8##M1(from, (ptrdiff_t)step, (size_t)n);       \
-    }                                                                          \
-    CRT_RVV(H, apart, L)(const int8_t *from, int32_t step, int32_t n)          \
-    {                                                                          \
-        B b = crt_apart_bytes_v##L(from, step, n);                             \
-        return __riscv_vsext_vf2_i16##M2(b, (size_t)n);                        \
     }                                                                          \
     CRT_RVV(H, apart_halves, L)(const int16_t *from, int32_t step, int32_t n)  \
     {                                                                          \
@@ -112,6 +112,10 @@ CRT_C_BODIES
     {                                                                          \
         return __riscv_vwmacc_vv_i16##M2(h, x, w, (size_t)n);                  \
     }                                                                          \
+    CRT_RVV(H, halves_plus, L)(H h, int32_t x, int32_t n)                      \
+    {                                                                          \
+        return __riscv_vadd_vx_i16##M2(h, (int16_t)x, (size_t)n);              \
+    }                                                                          \
     CRT_RVV(W, add, L)(W v, H h, int32_t n)                                    \
     {                                                                          \
         return __riscv_vwadd_wv_i32##M4(v, h, (size_t)n);                      \
@@ -146,6 +150,10 @@ CRT_C_BODIES
         v = __riscv_vadd_vv_i32##M4(v, sign, (size_t)n);                       \
         return __riscv_vadd_vx_i32##M4(v, x, (size_t)n);                       \
     }                                                                          \
+    CRT_RVV(W, right, L)(W v, int32_t x, int32_t n)                            \
+    {                                                                          \
+        return __riscv_vsra_vx_i32##M4(v, (size_t)x, (size_t)n);               \
+    }                                                                          \
     CRT_RVV(W, even, L)(W v, int32_t x, int32_t n)                             \
     {                                                                          \
         return __riscv_vssra_vx_i32##M4(v, (size_t)x, 1u, (size_t)n);          \
@@ -163,15 +171,6 @@ CRT_C_BODIES
         return __riscv_vmulh_vx_i32##M4(v, x, (size_t)n);                      \
     }
 
-/* Entries of a table of 256 bytes, that of -128 first. */
-#define CRT_RVV_TABLES(L, M1, B)                                               \
-    CRT_RVV(B, table, L)(const int8_t *table, B b, int32_t n)                  \
-    {                                                                          \
-        b = __riscv_vxor_vx_i8##M1(b, INT8_MIN, (size_t)n);                    \
-        return __riscv_vluxei8_v_i8##M1(                                       \
-            table, __riscv_vreinterpret_v_i8##M1##_u8##M1(b), (size_t)n);      \
-    }
-
 #include "crt/rvv_rounds.h"
 
 #define CRT_RVV_ALL(L, M1, M2, M4, BITS)                                       \
@@ -180,7 +179,7 @@ CRT_C_BODIES
     CRT_RVV_SUMS(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)    \
     CRT_RVV_WORDS(L, M4, crt_int32v##L)                                        \
     CRT_RVV_BYTES(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)   \
-    CRT_RVV_TABLES(L, M1, crt_int8v##L)                                        \
+    CRT_RVV_TABLES(L, M1, M2, M4, crt_int8v##L, crt_int16v##L, crt_int32v##L)  \
     CRT_RVV_RULES(L, M4, crt_int32v##L, BITS)
 
 CRT_RVV_ALL(16, m1, m2, m4, 8)

@@ -119,12 +119,12 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_EACH8(L, apart_bytes,                                              \
                   (const int8_t *from, int32_t step, int32_t n),               \
                   from[i * step])                                              \
-    CRT_RVV_EACH16(L, apart, (const int8_t *from, int32_t step, int32_t n),    \
-                   from[i * step])                                             \
     CRT_RVV_EACH16(L, apart_halves,                                            \
                    (const int16_t *from, int32_t step, int32_t n),             \
                    from[i * step])                                             \
     CRT_RVV_EACH16(L, fill_halves, (int32_t x, int32_t n), x)                  \
+    CRT_RVV_EACH16(L, lowered, (const int8_t *from, int32_t x, int32_t n),     \
+                   from[i] - x)                                                \
     CRT_RVV_EACH32(L, all, (int32_t x, int32_t n), x)                          \
     CRT_RVV_EACH8(L, fill, (int32_t x, int32_t n), x)
 
@@ -136,6 +136,7 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_EACH16(L, product, (B x, B w, int32_t n), x.lane[i] * w.lane[i])   \
     CRT_RVV_EACH16(L, more, (H h, B x, B w, int32_t n),                        \
                    h.lane[i] + x.lane[i] * w.lane[i])                          \
+    CRT_RVV_EACH16(L, halves_plus, (H h, int32_t x, int32_t n), h.lane[i] + x) \
     CRT_RVV_EACH32(L, add, (W v, H h, int32_t n), v.lane[i] + h.lane[i])
 
 #define CRT_RVV_WORDS(L, W)                                                    \
@@ -146,6 +147,7 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_EACH32(L, products, (W v, W u, int32_t n), v.lane[i] * u.lane[i])  \
     CRT_RVV_EACH32(L, correct, (W v, int32_t x, int32_t low, int32_t n),       \
                    v.lane[i] + x + (v.lane[i] < 0 ? low : 0))                  \
+    CRT_RVV_EACH32(L, right, (W v, int32_t x, int32_t n), v.lane[i] >> x)      \
     CRT_RVV_EACH32(L, even, (W v, int32_t x, int32_t n),                       \
                    crt_rvv_even(v.lane[i], x))                                 \
     CRT_RVV_EACH32(L, line, (W v, int32_t x, W u, int32_t n),                  \
@@ -172,9 +174,24 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_EACH8(L, most, (B x, B w, int32_t n),                              \
                   x.lane[i] > w.lane[i] ? x.lane[i] : w.lane[i])
 
-#define CRT_RVV_TABLES(L, B)                                                   \
+/* One number of n lanes: what `step` makes of it and of each lane. */
+#define CRT_RVV_ONE(L, name, V, start, step)                                   \
+    CRT_INLINE int32_t crt_##name##_v##L(V v, int32_t n)                       \
+    {                                                                          \
+        int32_t made = start;                                                  \
+        for (int i = 0; i < n; i++) {                                          \
+            made = step;                                                       \
+        }                                                                      \
+        return made;                                                           \
+    }
+
+#define CRT_RVV_TABLES(L, B, H, W)                                             \
     CRT_RVV_EACH8(L, table, (const int8_t *table, B b, int32_t n),             \
-                  table[b.lane[i] + 128])
+                  table[b.lane[i] + 128])                                      \
+    CRT_RVV_EACH32(L, entries, (const int32_t *table, H h, int32_t n),         \
+                   table[h.lane[i]])                                           \
+    CRT_RVV_ONE(L, total, W, 0, made + v.lane[i])                              \
+    CRT_RVV_ONE(L, greatest, B, INT8_MIN, v.lane[i] > made ? v.lane[i] : made)
 
 #define CRT_RVV_RULES(L, W)                                                    \
     CRT_RVV_EACH32(L, lift, (W v, W m, int32_t n),                             \
@@ -201,7 +218,7 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_SUMS(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)                \
     CRT_RVV_WORDS(L, crt_int32v##L)                                            \
     CRT_RVV_BYTES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)               \
-    CRT_RVV_TABLES(L, crt_int8v##L)                                            \
+    CRT_RVV_TABLES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)              \
     CRT_RVV_RULES(L, crt_int32v##L)
 
 CRT_RVV_ALL(16)

@@ -1,6 +1,6 @@
 /* crt/rvv_rounds.h: how vectors of crt/rvv.h become narrower again: ends of
- * types, and rules of rounding. Included by crt/rvv.h alone, where there is
- * riscv_vector.h.
+ * types, rules of rounding, sums over lanes; and what tables have for them.
+ * Included by crt/rvv.h alone, where there is riscv_vector.h.
  * MISRA 20.7, 20.10, in this file: names of types and functions are made */
 #ifndef CRT_RVV_ROUNDS_H
 #define CRT_RVV_ROUNDS_H
@@ -47,6 +47,34 @@ CRT_C_BODIES
     CRT_RVV(B, most, L)(B x, B w, int32_t n)                                   \
     {                                                                          \
         return __riscv_vmax_vv_i8##M1(x, w, (size_t)n);                        \
+    }
+
+/* Entries of a table: of 256 bytes, that of -128 first; of words. One number
+ * of n lanes: their sum, and the greatest. */
+#define CRT_RVV_TABLES(L, M1, M2, M4, B, H, W)                                 \
+    CRT_RVV(B, table, L)(const int8_t *table, B b, int32_t n)                  \
+    {                                                                          \
+        b = __riscv_vxor_vx_i8##M1(b, INT8_MIN, (size_t)n);                    \
+        return __riscv_vluxei8_v_i8##M1(                                       \
+            table, __riscv_vreinterpret_v_i8##M1##_u8##M1(b), (size_t)n);      \
+    }                                                                          \
+    CRT_RVV(W, entries, L)(const int32_t *table, H h, int32_t n)               \
+    {                                                                          \
+        h = __riscv_vsll_vx_i16##M2(h, 2u, (size_t)n);                         \
+        return __riscv_vluxei16_v_i32##M4(                                     \
+            table, __riscv_vreinterpret_v_i16##M2##_u16##M2(h), (size_t)n);    \
+    }                                                                          \
+    CRT_RVV(int32_t, total, L)(W v, int32_t n)                                 \
+    {                                                                          \
+        vint32m1_t made = __riscv_vredsum_vs_i32##M4##_i32m1(                  \
+            v, __riscv_vmv_s_x_i32m1(0, 1u), (size_t)n);                       \
+        return __riscv_vmv_x_s_i32m1_i32(made);                                \
+    }                                                                          \
+    CRT_RVV(int32_t, greatest, L)(B b, int32_t n)                              \
+    {                                                                          \
+        vint8m1_t made = __riscv_vredmax_vs_i8##M1##_i8m1(                     \
+            b, __riscv_vmv_s_x_i8m1(INT8_MIN, 1u), (size_t)n);                 \
+        return __riscv_vmv_x_s_i8m1_i8(made);                                  \
     }
 
 /* Rules of rounding: u is minus the shift to the right. */
