@@ -10,10 +10,8 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Quant
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
-from tests.kernels import test_int16
 from tests.kernels.kernel_bench import Job
 from tests.kernels.kernel_cases import INT8, INT32, Case, case, tensor
-from tests.kernels.test_int16 import QUIET, TIES
 
 CORE = TARGETS["rv32imcv"]
 
@@ -26,18 +24,6 @@ def jobs_of(cases: Iterable[Case], optimise: str = "balanced") -> list[Job]:
         for offer in candidates(one.node, one.graph, CORE, optimise)
         if offer.func is not None and "rvv" in offer.func.name and offer.finish is None
     ]
-
-
-def layers16(numbers: Iterable[int]) -> list[Case]:
-    """Layers of int16 by each rule of rounding, with loud and quiet weights."""
-    found = []
-    for number in numbers:
-        kind = (QUIET, "", TIES)[number % 3]
-        found.append(test_int16.layer(number, "wide", kind))
-        dense = test_int16.LAYERS[number][0] == "dense"
-        for rule in ("away", "even") if dense else ("even", "double")[number % 2 :]:
-            found.append(test_int16.layer(number, rule, kind))
-    return found
 
 
 def check(jobs: list[Job], results: list[dict[str, Array]]) -> None:
