@@ -1,6 +1,6 @@
 """Layers for Linux on RISC-V with V: the self-test of a build, whose outputs are
-numpy's, passes in QEMU's user mode with registers of 128, 256 and 512 bits, by C, and as
-an object, which may lie anywhere in memory."""
+numpy's, passes in QEMU's user mode with registers of 128, 256 and 512 bits, by C, and
+as an object, which may lie anywhere in memory."""
 
 from __future__ import annotations
 
