@@ -141,13 +141,16 @@ CORES = {
             (_M, "-mcpu=cortex-m55", _HARD),
             "thumbv8.1m.main-none-eabihf", (_EABIHF, "cortex_m55+mve_fp+fp_armv8d16"),
         ),
-        # no GNU C of Debian 12 knows it; its instructions are those of the M55
-        Core(
-            "cortex-m85", "arm", "cortex-m55",
-            ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33",
-             "cortex-m55"),
-            (_M, "-mcpu=cortex-m55", _HARD),
-            "thumbv8.1m.main-none-eabihf", (_EABIHF, "cortex_m55+mve_fp+fp_armv8d16"),
+        # no GNU C of Debian 12 knows these; their instructions are those of the M55
+        *(
+            Core(
+                name, "arm", "cortex-m55",
+                ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33",
+                 "cortex-m55"),
+                (_M, "-mcpu=cortex-m55", _HARD), "thumbv8.1m.main-none-eabihf",
+                (_EABIHF, f"{name.replace('-', '_')}+mve_fp+fp_armv8d16"),
+            )
+            for name in ("cortex-m52", "cortex-m85")
         ),
         _riscv("rv32imc", "rv32imc", _RV32IMC, "+m+c+zicsr"),
         _riscv("rv32im", "rv32imc", ("rv32i",), "+m+zicsr"),

@@ -110,7 +110,7 @@ _NEAR = {
         cpu="cortex-m33",
         features="-dsp,-fp-armv8d16sp",
     ),
-    "cortex-m85": replace(LLVM["cortex-m55"], cpu="cortex-m85"),
+    **{n: replace(LLVM["cortex-m55"], cpu=n) for n in ("cortex-m52", "cortex-m85")},
     "rv32i": replace(_RV32, features=""),
     "rv32im": replace(_RV32, features="+m"),
     "rv32imac": replace(_RV32, features="+m,+a,+c"),
