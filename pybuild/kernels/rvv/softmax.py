@@ -52,9 +52,8 @@ def candidates(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
         def some(at: Expr, n: Expr) -> Expr:
             index = _V.HALVES_PLUS(_V.WIDENED(offset(line.x, at), n), first, n)
-            if short:
-                index = _V.HOLD_HALVES(index, 0, FARTHEST, n)
-            return _V.ENTRIES(powers, index, n)
+            # none is above, but only so it is proven
+            return _V.ENTRIES(powers, _V.HOLD_HALVES(index, 0, farthest, n), n)
 
         total = k.let("total", line.depth << 19)
         with steps.each() as (at, n):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pybuild.bounds.layers import bounds
 from pybuild.package.folder import write_tree
 from pybuild.targets.core import CORES
 from tests import toolchains
@@ -37,6 +38,8 @@ def test_random_layers(emit: str, links: str, tmp_path: Path) -> None:
     library = built(_cases(), "rv64gcv", emit)
     kernels = [s.candidate.func.name for s in library.plan.steps if s.candidate.func]
     assert sum("rvv" in name for name in kernels) > len(kernels) * 2 // 3
+    if emit == "c":
+        assert not [one for one in bounds(library.plan) if not one.is_proven]
     write_tree(tmp_path, library.files(), library.name)
     target, cpu = CORE.zig
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", target, f"-mcpu={cpu}"]
