@@ -38,9 +38,13 @@ def layers() -> dict[str, Case]:
                 "depthwise_conv2d", depthwise, (3, 3, 64), elem
             ),
             f"3x3, 3 to 8 channels, steps of 2, {kind}": weighted_case(
-                "conv2d", (1, 33, 97, 3), (8, 3, 3, 3), elem, strides=(2, 2),
+                "conv2d",
+                (1, 33, 97, 3),
+                (8, 3, 3, 3),
+                elem,
+                strides=(2, 2),
                 pads=(0, 0, 0, 0),
-            ),  # fmt: skip
+            ),
             f"3x3 in 4 groups, 64 to 64 channels, {kind}": weighted_case(
                 "conv2d", (1, 12, 12, 64), (64, 3, 3, 16), elem, groups=4
             ),
@@ -54,9 +58,13 @@ def layers() -> dict[str, Case]:
         found[f"matmul 64x64x64{', of the transposed' * turned}"] = made
     x = tensor((64, 64), INT8, 0.1, 9)
     found["softmax, 64 lines of 64"] = case(
-        "softmax", (x,), tensor((), INT8, 1 / 256, -128), axis=1, beta=1.0,
+        "softmax",
+        (x,),
+        tensor((), INT8, 1 / 256, -128),
+        axis=1,
+        beta=1.0,
         rounding="double",
-    )  # fmt: skip
+    )
     return found
 
 
