@@ -1,6 +1,7 @@
 """Layers for Linux on RISC-V with V: the self-test of a build, whose outputs are
 numpy's, passes in QEMU's user mode with registers of 128, 256 and 512 bits, by C, and
-as an object, which may lie anywhere in memory."""
+as an object, which may lie anywhere in memory; and the commands of
+docs/riscv-vectors.md."""
 
 from __future__ import annotations
 
@@ -53,3 +54,14 @@ def test_random_layers(emit: str, links: str, tmp_path: Path) -> None:
         machine = f"rv64,v=true,vlen={bits},vext_spec=v1.0"
         said = toolchains.run([qemu, "-cpu", machine, program])
         assert "layers: self-test: no error" in said, bits
+
+
+@pytest.mark.sweep
+def test_the_commands_of_the_page(tmp_path: Path) -> None:
+    toolchains.require_module("ziglang")
+    toolchains.require("qemu-riscv64-static")
+    text = (toolchains.ROOT / "docs" / "riscv-vectors.md").read_text()
+    commands = text.partition("test_rvv_linux.py -->\n```sh\n")[2].partition("```")[0]
+    moved = commands.replace("build/digits_rv64", str(tmp_path / "made"))
+    said = toolchains.run(["sh", "-e", "-c", moved], toolchains.ROOT)
+    assert "digits_int8: self-test: no error" in said
