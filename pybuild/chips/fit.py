@@ -28,11 +28,13 @@ from pybuild.targets.chip import Chip, all_chips
 
 # cycles for each instruction that a report estimates, of MLPerf Tiny's int8 nets on
 # each core: by the timings that are published of M0, M3, M4 (the M33 has the M4's),
-# else one for each instruction that was counted
+# else one for each instruction that was counted; of RISC-V's vectors as many as it has
+# registers of 128 bits, which is 2.2 to 2.8 times as many
 PACE = {
     "cortex-m0": 1.48, "cortex-m3": 1.83, "cortex-m4": 1.39, "cortex-m33": 1.39,
     "cortex-m7": 1.04, "cortex-m55": 1.06, "rv32imc": 1.10, "xtensa": 1.76,
     "esp32": 1.76, "rv32ec": 17.6,
+    **dict.fromkeys(("rv32imcv", "rv32imc_zve32x", "rv64gcv"), 2.5),
     "generic": 18.0,  # an ATmega2560, counted by simavr: of digits and a CNN
 }  # fmt: skip
 # bytes of crt for several cores; of digits: 1,126 on a Cortex-M0+, 772 on an M33

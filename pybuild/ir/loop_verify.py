@@ -134,7 +134,17 @@ def _expr(expr: Expr, scope: dict[str, Var]) -> None:
             _require(scalar_type(condition).value == "bool", "select on a number")
         case Call(intrin, args):
             for param, arg in zip(intrin.params, args, strict=True):
-                _require(param.type == arg.type, f"{intrin.name}: {param.name}")
+                fits = _is_given(param.type, arg.type)
+                _require(fits, f"{intrin.name}: {param.name}")
+
+
+def _is_given(wanted: Type, given: Type) -> bool:
+    """True if a parameter takes such an argument: what is only read may be written
+    elsewhere."""
+    match wanted, given:
+        case PointerType(elem, False), PointerType(own, True):
+            return elem is own
+    return wanted == given
 
 
 def _require(good: bool, what: str) -> None:

@@ -51,7 +51,8 @@ static void print_float(float value)
 
 
 # of -dumpmachine; that of GNU C for RISC-V often comes without a C library
-_MACHINES = {"arm": "arm-% armv% thumb%", "riscv": "riscv%"}
+_MACHINES = {"arm": "arm-% armv% thumb%", "riscv": "riscv%",
+             "riscv-linux": "riscv64-%"}  # fmt: skip
 _ALONE = ("-ffreestanding", "-DCRT_NO_STRING_H")
 _NO_C_LIBRARY = {"riscv": _ALONE, "xtensa": _ALONE}
 _CHECK = """\

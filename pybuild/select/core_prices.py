@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pybuild.records import dataclass
 
 
@@ -58,4 +60,5 @@ PRICES = {
     "rv32imc": _RV32,
     "rv32imcv": _RV32,
     "rv32imc_zve32x": _RV32,
+    "rv64gcv": replace(_RV32, far=2),
 }

@@ -24,6 +24,7 @@ FACTS = ("cpu", "cores", "hz", "start_hz", "wait_states", "flash", "ram", "fpu",
 FIXED = {
     "cortex-m0": ("fpu", "dsp"), "cortex-m0plus": ("fpu", "dsp"),
     "cortex-m3": ("fpu", "dsp"), "cortex-m4": ("dsp",), "cortex-m7": ("dsp",),
+    "rv64gcv": ("fpu", "dsp"),
     "xtensa-lx106": ("fpu", "dsp"), "esp32": ("dsp",), "esp32s3": ("dsp",),
 }  # fmt: skip
 _BARE = ("riscv", "avr")  # none of these cores here has a unit for floats

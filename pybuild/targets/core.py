@@ -15,8 +15,9 @@ from pybuild.records import dataclass
 class Core:
     """A core with its real units; without them a bare name lacks FPU or DSP.
 
-    arch     "arm" (Thumb), "riscv", "avr"; "xtensa", whose compilers are of one core
-             each: "xtensa-esp32" is the name of another
+    arch     "arm" (Thumb), "riscv", "avr"; "riscv-linux", whose programs an operating
+             system runs; "xtensa", whose compilers are of one core each:
+             "xtensa-esp32" is the name of another
     target   the name in TARGETS whose kernels run on it
     runs     the cores whose code it runs too
     gcc      flags; also those of clang, after `clang`
@@ -48,6 +49,7 @@ class Core:
 GCC = {
     "arm": "arm-none-eabi-gcc",
     "riscv": "riscv64-unknown-elf-gcc",
+    "riscv-linux": "riscv64-linux-gnu-gcc",
     "xtensa": "xtensa-lx106-elf-gcc",
     "xtensa-esp32": "xtensa-esp32-elf-gcc",
     "xtensa-esp32s2": "xtensa-esp32s2-elf-gcc",
@@ -139,13 +141,16 @@ CORES = {
             (_M, "-mcpu=cortex-m55", _HARD),
             "thumbv8.1m.main-none-eabihf", (_EABIHF, "cortex_m55+mve_fp+fp_armv8d16"),
         ),
-        # no GNU C of Debian 12 knows it; its instructions are those of the M55
-        Core(
-            "cortex-m85", "arm", "cortex-m55",
-            ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33",
-             "cortex-m55"),
-            (_M, "-mcpu=cortex-m55", _HARD),
-            "thumbv8.1m.main-none-eabihf", (_EABIHF, "cortex_m55+mve_fp+fp_armv8d16"),
+        # no GNU C of Debian 12 knows these; their instructions are those of the M55
+        *(
+            Core(
+                name, "arm", "cortex-m55",
+                ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33",
+                 "cortex-m55"),
+                (_M, "-mcpu=cortex-m55", _HARD), "thumbv8.1m.main-none-eabihf",
+                (_EABIHF, f"{name.replace('-', '_')}+mve_fp+fp_armv8d16"),
+            )
+            for name in ("cortex-m52", "cortex-m85")
         ),
         _riscv("rv32imc", "rv32imc", _RV32IMC, "+m+c+zicsr"),
         _riscv("rv32im", "rv32imc", ("rv32i",), "+m+zicsr"),
@@ -161,6 +166,12 @@ CORES = {
         # V has doubles, which it takes in registers of its own
         _riscv_vectors("rv32imcv", "ilp32d", "+v", "rv32imafdc"),
         _riscv_vectors("rv32imc_zve32x", "ilp32", "+zve32x", "rv32imc"),
+        # application cores, whose programs run on Linux
+        Core(
+            "rv64gcv", "riscv-linux", "rv64gcv", (), ("-march=rv64gcv", "-mabi=lp64d"),
+            "riscv64-linux-gnu", ("riscv64-linux-musl", "generic_rv64+m+a+f+d+c+v"),
+            least=_VECTORS,
+        ),
         Core("xtensa-lx106", "xtensa", "xtensa", (), (), "", _NONE),
         *(
             Core(n, f"xtensa-{n}", kernels, (), ("-mlongcalls",), "", _NONE)

@@ -37,6 +37,11 @@ class Llvm:
         return "arm" if self.triple.startswith("thumb") else "riscv"
 
     @property
+    def is_linux(self) -> bool:
+        """True if an operating system loads its programs, anywhere in memory."""
+        return "-linux" in self.triple
+
+    @property
     def has(self) -> frozenset[str]:
         """The features that kernels are printed for."""
         features = self.features.replace("+", "").split(",")
@@ -89,6 +94,10 @@ LLVM |= {
         ("rv32imc_zve32x", "+zve32x", "ilp32"),
     )
 }
+LLVM["rv64gcv"] = Llvm(
+    "riscv64-unknown-linux-gnu", "generic-rv64", "+64bit,+m,+a,+f,+d,+c,+v", "lp64d",
+    ("order", "rvv"),
+)  # fmt: skip
 # the same code generators with what these cores have more, or less
 _NEAR = {
     "cortex-m0plus": replace(LLVM["cortex-m0"], cpu="cortex-m0plus"),
@@ -101,7 +110,7 @@ _NEAR = {
         cpu="cortex-m33",
         features="-dsp,-fp-armv8d16sp",
     ),
-    "cortex-m85": replace(LLVM["cortex-m55"], cpu="cortex-m85"),
+    **{n: replace(LLVM["cortex-m55"], cpu=n) for n in ("cortex-m52", "cortex-m85")},
     "rv32i": replace(_RV32, features=""),
     "rv32im": replace(_RV32, features="+m"),
     "rv32imac": replace(_RV32, features="+m,+a,+c"),

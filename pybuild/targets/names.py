@@ -21,7 +21,6 @@ OTHERS = {
     "cortex-m1": "cortex-m0",
     "cortex-m4f": "cortex-m4",
     "cortex-m35p": "cortex-m33",
-    "cortex-m52": "cortex-m55",
     "rv32imafc": "rv32imac",
     "hazard3": "rv32imac_zba_zbb",
     "lx106": "xtensa-lx106",

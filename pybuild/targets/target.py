@@ -82,7 +82,7 @@ TARGETS = {
             features=_MULTIPLY,
             float_calls=True,
         ),
-        # with vectors: with V it has a unit for floats, with Zve32x none
+        # with vectors: V comes with a unit for floats, Zve32x without
         *(
             Target(
                 name,
@@ -91,7 +91,11 @@ TARGETS = {
                 features=_MULTIPLY | {"rvv"},
                 float_calls=calls,
             )
-            for name, calls in (("rv32imcv", False), ("rv32imc_zve32x", True))
+            for name, calls in (
+                ("rv32imcv", False),
+                ("rv32imc_zve32x", True),
+                ("rv64gcv", False),
+            )
         ),
         # without a multiplier, or with 16 registers
         Target("rv32ec", sums=((4, 1),), row_sums=3, float_calls=True),

@@ -23,10 +23,11 @@ NAMES = ("gcc", "zig", "clang")
 _PACKAGES = {
     "arm": "gcc-arm-none-eabi",
     "riscv": "gcc-riscv64-unknown-elf",
+    "riscv-linux": "gcc-riscv64-linux-gnu",
     "xtensa": "gcc-xtensa-lx106",
     "avr": "gcc-avr avr-libc",
 }
-_BY_ALL = ("arm", "riscv")
+_BY_ALL = ("arm", "riscv", "riscv-linux")
 # equal floats everywhere; sections that the linker may drop; no run-time support
 _COMMON = (
     "-std=c99", "-ffp-contract=off", "-fno-math-errno", "-ffunction-sections",

@@ -78,12 +78,27 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     return (int32_t)((product + half) >> (32 - u));
 }
 
+CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
+{
+    int64_t size = v < 0 ? -(int64_t)v : v;
+    int64_t high = (size * m + ((size * (uint32_t)w) >> 32)) >> 32;
+    int64_t half = ((int64_t)1 << -u) >> 1;
+    int64_t scaled = (high + half) >> -u;
+    return (int32_t)(v < 0 ? -scaled : scaled);
+}
+
 #define CRT_RVV_MOVES(L, B, H, W)                                              \
     CRT_INLINE int32_t crt_lanes_v##L(int32_t n)                               \
     {                                                                          \
         return n < L ? n : L;                                                  \
     }                                                                          \
     CRT_INLINE void crt_store_int8v##L(int8_t *to, B v, int32_t n)             \
+    {                                                                          \
+        for (int i = 0; i < n; i++) {                                          \
+            to[i] = v.lane[i];                                                 \
+        }                                                                      \
+    }                                                                          \
+    CRT_INLINE void crt_store_int16v##L(int16_t *to, H v, int32_t n)           \
     {                                                                          \
         for (int i = 0; i < n; i++) {                                          \
             to[i] = v.lane[i];                                                 \
@@ -100,6 +115,16 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     CRT_RVV_EACH32(L, words, (const int32_t *from, int32_t n), from[i])        \
     CRT_RVV_EACH16(L, widened, (const int8_t *from, int32_t n), from[i])       \
     CRT_RVV_EACH32(L, long, (const int8_t *from, int32_t n), from[i])          \
+    CRT_RVV_EACH32(L, long_halves, (const int16_t *from, int32_t n), from[i])  \
+    CRT_RVV_EACH8(L, apart_bytes,                                              \
+                  (const int8_t *from, int32_t step, int32_t n),               \
+                  from[i * step])                                              \
+    CRT_RVV_EACH16(L, apart_halves,                                            \
+                   (const int16_t *from, int32_t step, int32_t n),             \
+                   from[i * step])                                             \
+    CRT_RVV_EACH16(L, fill_halves, (int32_t x, int32_t n), x)                  \
+    CRT_RVV_EACH16(L, lowered, (const int8_t *from, int32_t x, int32_t n),     \
+                   from[i] - x)                                                \
     CRT_RVV_EACH32(L, all, (int32_t x, int32_t n), x)                          \
     CRT_RVV_EACH8(L, fill, (int32_t x, int32_t n), x)
 
@@ -111,15 +136,18 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     CRT_RVV_EACH16(L, product, (B x, B w, int32_t n), x.lane[i] * w.lane[i])   \
     CRT_RVV_EACH16(L, more, (H h, B x, B w, int32_t n),                        \
                    h.lane[i] + x.lane[i] * w.lane[i])                          \
+    CRT_RVV_EACH16(L, halves_plus, (H h, int32_t x, int32_t n), h.lane[i] + x) \
     CRT_RVV_EACH32(L, add, (W v, H h, int32_t n), v.lane[i] + h.lane[i])
 
 #define CRT_RVV_WORDS(L, W)                                                    \
     CRT_RVV_EACH32(L, sum, (W v, W u, int32_t n), v.lane[i] + u.lane[i])       \
+    CRT_RVV_EACH32(L, less, (W v, W u, int32_t n), v.lane[i] - u.lane[i])      \
     CRT_RVV_EACH32(L, plus, (W v, int32_t x, int32_t n), v.lane[i] + x)        \
     CRT_RVV_EACH32(L, times, (W v, int32_t x, int32_t n), v.lane[i] * x)       \
     CRT_RVV_EACH32(L, products, (W v, W u, int32_t n), v.lane[i] * u.lane[i])  \
     CRT_RVV_EACH32(L, correct, (W v, int32_t x, int32_t low, int32_t n),       \
                    v.lane[i] + x + (v.lane[i] < 0 ? low : 0))                  \
+    CRT_RVV_EACH32(L, right, (W v, int32_t x, int32_t n), v.lane[i] >> x)      \
     CRT_RVV_EACH32(L, even, (W v, int32_t x, int32_t n),                       \
                    crt_rvv_even(v.lane[i], x))                                 \
     CRT_RVV_EACH32(L, line, (W v, int32_t x, W u, int32_t n),                  \
@@ -129,19 +157,41 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     CRT_RVV_EACH32(L, high_one, (W v, int32_t x, int32_t n),                   \
                    crt_mulhi(v.lane[i], x))
 
-#define CRT_RVV_BYTES(L, B, W)                                                 \
+#define CRT_RVV_BYTES(L, B, H, W)                                              \
     CRT_RVV_EACH8(L, shifted, (W v, int32_t x, int32_t n),                     \
                   crt_rvv_between(v.lane[i] >> x, INT8_MIN, INT8_MAX))         \
     CRT_RVV_EACH8(L, raised, (W v, int32_t x, int32_t n),                      \
                   crt_rvv_between((int64_t)v.lane[i] + x, INT8_MIN, INT8_MAX)) \
+    CRT_RVV_EACH16(L, short, (W v, int32_t x, int32_t n),                      \
+                   crt_rvv_between(v.lane[i] >> x, INT16_MIN, INT16_MAX))      \
+    CRT_RVV_EACH16(L, hold_halves,                                             \
+                   (H b, int32_t low, int32_t high, int32_t n),                \
+                   crt_rvv_between(b.lane[i], low, high))                      \
+    CRT_RVV_EACH16(L, most_halves, (H x, H w, int32_t n),                      \
+                   x.lane[i] > w.lane[i] ? x.lane[i] : w.lane[i])              \
     CRT_RVV_EACH8(L, hold, (B b, int32_t low, int32_t high, int32_t n),        \
                   crt_rvv_between(b.lane[i], low, high))                       \
     CRT_RVV_EACH8(L, most, (B x, B w, int32_t n),                              \
                   x.lane[i] > w.lane[i] ? x.lane[i] : w.lane[i])
 
-#define CRT_RVV_TABLES(L, B)                                                   \
+/* One number of n lanes: what `step` makes of it and of each lane. */
+#define CRT_RVV_ONE(L, name, V, start, step)                                   \
+    CRT_INLINE int32_t crt_##name##_v##L(V v, int32_t n)                       \
+    {                                                                          \
+        int32_t made = start;                                                  \
+        for (int i = 0; i < n; i++) {                                          \
+            made = step;                                                       \
+        }                                                                      \
+        return made;                                                           \
+    }
+
+#define CRT_RVV_TABLES(L, B, H, W)                                             \
     CRT_RVV_EACH8(L, table, (const int8_t *table, B b, int32_t n),             \
-                  table[b.lane[i] + 128])
+                  table[b.lane[i] + 128])                                      \
+    CRT_RVV_EACH32(L, entries, (const int32_t *table, H h, int32_t n),         \
+                   table[h.lane[i]])                                           \
+    CRT_RVV_ONE(L, total, W, 0, made + v.lane[i])                              \
+    CRT_RVV_ONE(L, greatest, B, INT8_MIN, v.lane[i] > made ? v.lane[i] : made)
 
 #define CRT_RVV_RULES(L, W)                                                    \
     CRT_RVV_EACH32(L, lift, (W v, W m, int32_t n),                             \
@@ -151,15 +201,24 @@ CRT_INLINE int32_t crt_rvv_away(int32_t v, int32_t m, int32_t u)
     CRT_RVV_EACH32(L, once, (W v, W m, W u, int32_t n),                        \
                    crt_rvv_once(v.lane[i], m.lane[i], u.lane[i]))              \
     CRT_RVV_EACH32(L, away, (W v, W m, W u, int32_t n),                        \
-                   crt_rvv_away(v.lane[i], m.lane[i], u.lane[i]))
+                   crt_rvv_away(v.lane[i], m.lane[i], u.lane[i]))              \
+    CRT_RVV_EACH32(L, up_one, (W v, int32_t x, int32_t n),                     \
+                   crt_rvv_twice(v.lane[i], x, 0))                             \
+    CRT_RVV_EACH32(L, twice_one, (W v, int32_t x, int32_t low, int32_t n),     \
+                   crt_rvv_twice(v.lane[i], x, low))                           \
+    CRT_RVV_EACH32(L, once_one, (W v, int32_t x, int32_t low, int32_t n),      \
+                   crt_rvv_once(v.lane[i], x, low))                            \
+    CRT_RVV_EACH32(                                                            \
+        L, precise, (W v, W m, W u, W w, int32_t n),                           \
+        crt_rvv_precise(v.lane[i], m.lane[i], u.lane[i], w.lane[i]))
 
 #define CRT_RVV_ALL(L)                                                         \
     CRT_RVV_TYPES(L)                                                           \
     CRT_RVV_MOVES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)               \
     CRT_RVV_SUMS(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)                \
     CRT_RVV_WORDS(L, crt_int32v##L)                                            \
-    CRT_RVV_BYTES(L, crt_int8v##L, crt_int32v##L)                              \
-    CRT_RVV_TABLES(L, crt_int8v##L)                                            \
+    CRT_RVV_BYTES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)               \
+    CRT_RVV_TABLES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)              \
     CRT_RVV_RULES(L, crt_int32v##L)
 
 CRT_RVV_ALL(16)

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-import numpy as np
-
 from pybuild.boards.firmware.machine_code import flows
 from pybuild.boards.firmware.vector_frames import vector_bytes
 from pybuild.bounds.stack import KernelStack, deepest
@@ -18,7 +16,6 @@ from pybuild.records import dataclass
 _CODE = ".text."
 _FUNCTION, _SECTION = 2, 3  # types of a symbol
 _RELA, _REL = 4, 9  # types of a section of relocations
-_AT, _WHICH = 0, 1  # words of a relocation
 
 
 @dataclass
@@ -30,7 +27,7 @@ class _Function:
 
 
 def object_stack(content: bytes, arch: str) -> KernelStack:
-    """content  ELF32, little-endian: each function is a section (emit/llvm/object.py)
+    """content  ELF, little-endian: each function is a section (emit/llvm/object.py)
 
     Errors  BuildError for recursion
     """
@@ -44,7 +41,7 @@ def object_stack(content: bytes, arch: str) -> KernelStack:
     for number, kind in enumerate(sections.table["type"]):
         of = int(sections.table[number]["info"])
         if kind in (_REL, _RELA) and of in functions:
-            _add_calls(functions[of], content, sections, number)
+            _add_calls(functions[of], sections, number)
     for name, one in by_name.items():
         if one.indirect:
             return KernelStack(reason=f"unknown: {name} calls through a register")
@@ -65,7 +62,7 @@ def _function(content: bytes, sections: Sections, number: int, arch: str) -> _Fu
     """The code of one function, without the data in it."""
     row = sections.table[number]
     code = content[int(row["at"]) :][: int(row["bytes"])]
-    mine = sections.symbols[sections.symbols["in"] >> 16 == number]
+    mine = sections.symbols[sections.symbols["section"] == number]
     marks = sorted(
         (int(symbol["value"]) & ~1, sections.symbol_name(symbol).startswith("$d"))
         for symbol in mine
@@ -88,16 +85,11 @@ def _function(content: bytes, sections: Sections, number: int, arch: str) -> _Fu
     )
 
 
-def _add_calls(
-    function: _Function, content: bytes, sections: Sections, number: int
-) -> None:
+def _add_calls(function: _Function, sections: Sections, number: int) -> None:
     """Whatever code refers to, unless it is data, is called."""
-    row = sections.table[number]
-    words = 3 if row["type"] == _RELA else 2
-    data = content[int(row["at"]) :][: int(row["bytes"])]
-    for entry in np.frombuffer(data, "<u4").reshape(-1, words):
-        symbol = sections.symbols[int(entry[_WHICH]) >> 8]
-        where, kind = int(symbol["in"]) >> 16, int(symbol["in"]) & 15
+    words = 3 if sections.table[number]["type"] == _RELA else 2
+    for symbol in sections.relocated(number, words):
+        where, kind = int(symbol["section"]), int(symbol["info"]) & 15
         if not where and symbol["name"]:
             function.outside.add(sections.symbol_name(symbol))
         elif kind in (_FUNCTION, _SECTION) and sections.names[where].startswith(_CODE):

@@ -56,6 +56,7 @@ STAND_INS = {
     "cortex-m7": _mps2("mps2-an500"),
     "cortex-m33": _mps2("mps2-an505", 0x10000000, 0x38000000),
     "cortex-m55": _M55,
+    "cortex-m52": _M55,
     "cortex-m85": _M55,
     "rv32imc": _RV32,
     "rv32imac": _RV32,

@@ -12,6 +12,8 @@ from pybuild.ir.loop import Func, Type, VectorType
 from pybuild.ir.loop_verify import intrins
 
 SCALABLE = "rvv"  # the feature of targets where LLVM's vectors of unknown length are
+_WIDE = "64bit"  # that of RV64
+_XLEN = "iXLEN"  # an integer of a register, as operations are written
 _QUANTUM = 64  # bits of a register for each unit of LLVM's vscale
 _BITS = 128  # of the registers by which lanes are counted
 _TYPED = re.compile(r"%crt\.(int\d+)v(\d+)\b")
@@ -40,12 +42,28 @@ def grown(
     defined = [i.define for i in called.values() if i.feature in features]
     stores = [_store(features, *one) for one in _named(_STORED, code)]
     texts = "\n".join(filter(None, [*defined, *stores]))
+    if _XLEN in texts:
+        width = 64 if _WIDE in features else 32
+        texts = f"{_numbers(width)}\n{texts}".replace(_XLEN, f"i{width}")
     kinds = _named(_TYPED, f"{code}{texts}")
     types = [f"{_name(*kind)} = type {_spelt(features, *kind)}" for kind in kinds]
     # one declaration each, however many functions ask for it
     lines = texts.split("\n")
     declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
     return types, [*declared, *(line for line in lines if line not in declared)]
+
+
+def _numbers(width: int) -> str:
+    """Between numbers of 32 bits and those of a register."""
+    ways = ("sext", "trunc") if width > 32 else ("bitcast", "bitcast")
+    turns = (("crt_wide", "i32", _XLEN), ("crt_narrow", _XLEN, "i32"))
+    return "\n".join(
+        f"""define internal {to} @{name}({given} %n) alwaysinline nounwind {{
+  %made = {way} {given} %n to {to}
+  ret {to} %made
+}}"""
+        for way, (name, given, to) in zip(ways, turns, strict=True)
+    )
 
 
 def _named(pattern: re.Pattern[str], code: str) -> list[tuple[str, int]]:
@@ -72,10 +90,11 @@ def _store(features: frozenset[str], elem: str, lanes: int) -> str:
     head = f"define internal void @{name}(ptr %to, {kind} %v, i32 %n)"
     if SCALABLE in features:
         short = f"nxv{lanes * _QUANTUM // _BITS}i{bits}"
-        call = f"void @llvm.riscv.vse.{short}.p0.i32({kind} %v, ptr %to, i32 %n)"
-        return f"""declare void @llvm.riscv.vse.{short}.p0.i32({kind}, ptr, i32)
+        called = f"void @llvm.riscv.vse.{short}.p0.{_XLEN}"
+        return f"""declare {called}({kind}, ptr, {_XLEN})
 {head} alwaysinline nounwind {{
-  call {call}
+  %vl = call {_XLEN} @crt_wide(i32 %n)
+  call {called}({kind} %v, ptr %to, {_XLEN} %vl)
   ret void
 }}"""
     numbers, mask = f"<{lanes} x i32>", f"<{lanes} x i1>"

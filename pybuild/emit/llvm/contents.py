@@ -20,17 +20,38 @@ LEAST = 1 << 12  # bytes of a constant that is put in
 SECTION = ".rodata.weights."  # before the symbol
 
 _SYMBOLS = 2  # the type of the section of symbols
-# of an ELF32 header: where the sections' headers are, how many, whose are the names
-_AT, _COUNT, _NAMES = slice(32, 36), slice(48, 50), slice(50, 52)
 _MANY = 0xFFFF  # sections, of which the first one says what the header cannot
-_HEADER = np.dtype([
-    ("name", "<u4"), ("type", "<u4"), ("flags", "<u4"), ("address", "<u4"),
-    ("at", "<u4"), ("bytes", "<u4"), ("link", "<u4"), ("info", "<u4"),
-    ("align", "<u4"), ("each", "<u4"),
-])  # fmt: skip
-_SYMBOL = np.dtype([("name", "<u4"), ("value", "<u4"), ("bytes", "<u4"), ("in", "<u4")])
+_CLASS, _OF_64 = 4, 2  # where a file says of how many bits it is; what it says of 64
 Rows: TypeAlias = np.ndarray
 Row: TypeAlias = np.void
+
+
+class _Format:
+    """The records of ELF32 or ELF64, little-endian.
+
+    at, count, names  of the file's header: where the sections' headers are, how many,
+                      whose are the names
+    """
+
+    def __init__(self, word: str, symbol: str, ends: tuple[int, int, int]) -> None:
+        size = np.dtype(word).itemsize
+        self.at, self.count, self.names = (
+            slice(begin, begin + length)
+            for begin, length in zip(ends, (size, 2, 2), strict=True)
+        )
+        names = ["flags", "address", "at", "bytes", "link", "info", "align", "each"]
+        short = ("link", "info")
+        own = [(name, "<u4" if name in short else word) for name in names]
+        self.header = np.dtype([("name", "<u4"), ("type", "<u4"), *own])
+        kinds = {"name": "<u4", "info": "u1", "other": "u1", "section": "<u2",
+                 "value": word, "bytes": word}  # fmt: skip
+        self.symbol = np.dtype([(name, kinds[name]) for name in symbol.split()])
+        # of a relocation: the symbol stands above these bits of the second word
+        self.word, self.below = word, 8 if size == 4 else 32
+
+
+_32 = _Format("<u4", "name value bytes info other section", (32, 48, 50))
+_64 = _Format("<u8", "name info other section value bytes", (40, 60, 62))
 
 
 def large(constants: Collection[Constant]) -> dict[str, Array]:
@@ -40,10 +61,11 @@ def large(constants: Collection[Constant]) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Sections:
-    """Of an ELF32 object, little-endian: rows of its tables, which may be written where
+    """Of an object, little-endian: rows of its tables, which may be written where
     the file may; names of both begin in the file at `strings`, of symbols.
     """
 
+    format: _Format
     content: bytes | bytearray
     table: Rows
     names: tuple[str, ...]
@@ -53,28 +75,38 @@ class Sections:
     def symbol_name(self, symbol: Row) -> str:
         return _text(self.content, self.strings + int(symbol["name"]))
 
+    def relocated(self, number: int, words: int) -> list[Row]:
+        """The symbols that a section of relocations names; words: of each of them."""
+        row, form = self.table[number], self.format
+        data = self.content[int(row["at"]) :][: int(row["bytes"])]
+        entries = np.frombuffer(data, form.word).reshape(-1, words)
+        return [self.symbols[int(one[1]) >> form.below] for one in entries]
+
 
 def sections_of(content: bytes | bytearray) -> Sections:
     """The sections of an object that has one table of symbols."""
+    form = _64 if content[_CLASS] == _OF_64 else _32
     start, count, names = (
-        int.from_bytes(content[where], "little") for where in (_AT, _COUNT, _NAMES)
+        int.from_bytes(content[where], "little")
+        for where in (form.at, form.count, form.names)
     )
-    first = np.frombuffer(content, _HEADER, 1, start)[0]
+    first = np.frombuffer(content, form.header, 1, start)[0]
     count = count or int(first["bytes"])
     names = int(first["link"]) if names == _MANY else names
-    table = np.frombuffer(content, _HEADER, count, start)
+    table = np.frombuffer(content, form.header, count, start)
     own = table[table["type"] == _SYMBOLS][0]
-    size = int(own["bytes"]) // _SYMBOL.itemsize
-    symbols = np.frombuffer(content, _SYMBOL, size, int(own["at"]))
+    size = int(own["bytes"]) // form.symbol.itemsize
+    symbols = np.frombuffer(content, form.symbol, size, int(own["at"]))
     begin = int(table[names]["at"])
     texts = tuple(_text(content, begin + int(row)) for row in table["name"])
-    return Sections(content, table, texts, symbols, int(table[own["link"]]["at"]))
+    strings = int(table[own["link"]]["at"])
+    return Sections(form, content, table, texts, symbols, strings)
 
 
 def with_contents(content: bytes, arrays: Mapping[str, Array]) -> Joined:
     """The object with these in the place of what their symbols are in it.
 
-    content  ELF32, little-endian; a symbol of `arrays` has a section of its own
+    content  ELF, little-endian; a symbol of `arrays` has a section of its own
     """
     made = bytearray(content)
     found = sections_of(made)

@@ -36,7 +36,8 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> Joined:
     """
     machine, later = machine_of(processor), large(tables.constants)
     parsed = _optimised(tables, processor, optimise, later)
-    return with_contents(_without_note(machine.emit_object(parsed)), later)
+    made = machine.emit_object(parsed)
+    return with_contents(made if processor.is_linux else _without_note(made), later)
 
 
 def assembly(tables: Tables, processor: Llvm, optimise: str) -> str:
@@ -77,9 +78,13 @@ def object_text(
     later  symbols of constants that are put in behind LLVM
     """
     weights = {constant.symbol for constant in tables.constants}
+    # an operating system's loader writes them
+    pointers = ".data.rel.ro." if processor.is_linux else ".rodata."
 
     def data(found: re.Match[str]) -> str:
         place = SECTION if found[1] in weights else ".rodata."
+        if "ptr" in found[0]:
+            place = pointers
         return f'{found[0]}, section "{place}{found[1]}"'
 
     made = module(tables, processor.triple, layout, processor.has, later)
@@ -87,16 +92,17 @@ def object_text(
     text = _CODE.sub(r'\1 section ".text.\2" {', text)
     head = f'source_filename = "{tables.name}"'
     attributes = _attributes(optimise, "mve" in processor.has)
-    return "\n".join([head, text, *_lock(tables.name), *attributes])
+    locked = _lock(tables.name, pointers)
+    return "\n".join([head, text, *locked, *attributes])
 
 
-def _lock(name: str) -> list[str]:
+def _lock(name: str, place: str) -> list[str]:
     """Refers to crt's symbol of this ABI: with another crt the link fails. In the
     model's own section, which no linker drops alone."""
     return [
         f"@crt_abi_{ABI} = external constant i32",
         f"@{name}_abi = internal constant ptr @crt_abi_{ABI}, "
-        f'section ".rodata.{name}_model"',
+        f'section "{place}{name}_model"',
         f"@llvm.compiler.used = appending global [1 x ptr] [ptr @{name}_abi], "
         'section "llvm.metadata"',
     ]
@@ -134,7 +140,7 @@ def machine_of(processor: Llvm) -> Any:
         cpu=processor.cpu,
         features=processor.features,
         opt=3,
-        reloc="static",
+        reloc="pic" if processor.is_linux else "static",
         codemodel="small",
         abiname=processor.abi,
     )

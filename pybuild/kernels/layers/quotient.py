@@ -13,7 +13,7 @@ from pybuild.kernels.base.vectors import ALL4, TIMES4
 from pybuild.records import dataclass
 
 # bits by which a sum is larger in the product
-_MORE = 4
+MORE = 4
 _REACH = 1 << 15  # of a value
 
 
@@ -42,13 +42,13 @@ class Quotient:
 
 def by_factor(k: Builder, factor: Expr, shift: Expr) -> Callable[[Expr], Expr]:
     """What divides a vector of sums; `shift`: minus the bits to the right."""
-    more = k.let("more", ALL4(const(1 << _MORE)))
+    more = k.let("more", ALL4(const(1 << MORE)))
     return lambda total: ONCE_ALL4(TIMES4(total, more), factor, shift)
 
 
 def quotient(cells: int, limits: tuple[int, int]) -> Quotient | None:
     """None of so many cells that it is not proven: 4096."""
-    scaled = cells << _MORE
+    scaled = cells << MORE
     bits = 30 + scaled.bit_length() - 1
     factor = (1 << bits) // scaled + 1
     # the product exceeds the quotient by less than 1 / (2 * cells): what is no tie

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import Array, Ints
+from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.loop import Expr, Var
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
@@ -43,6 +43,7 @@ _WORDS = {
     "single": "a product shifted once, rounded, ties up",
     "away": "a product shifted once, rounded, ties away from zero",
     "even": "a product of float32, rounded, ties to even",
+    "precise": "two products of 64 bits, a multiplier of 53 bits, rounded once",
 }
 _HIGH = 32  # bits of a product below its high half
 
@@ -51,10 +52,11 @@ _HIGH = 32  # bits of a product below its high half
 class Exact:
     """y = clamp(rule(acc + bias), low - y_zero, high - y_zero) + y_zero
 
-    rule     a name of _RULES, or "even": a float32 is multiplied
+    rule     a name of _RULES, or "even": a float32 is multiplied; or "precise": of a
+             factor of two words, which only some cores have
     factors  [channel, word] what the rule is given, in its order: the multiplier and
-             minus the shift; what the sum is shifted left before, if some is; or the
-             bits of the float
+             minus the shift; what the sum is shifted left before, if some is, or the
+             multiplier's lower word; or the bits of the float
     given    so many words
     elem     what is stored
     shifts   every channel is shifted to the right, by one bit at least
@@ -74,12 +76,13 @@ class Exact:
 
     @property
     def clamped(self) -> bool:
-        """True if its limits are tighter than int8's own."""
-        return self.low > -128 or self.high < 127
+        """True if its limits are tighter than those of the type."""
+        kind = DType(self.elem)
+        return self.low > kind.low or self.high < kind.high
 
     @property
     def lifted(self) -> bool:
-        return self.given == 3
+        return self.given == 3 and self.rule in _RULES
 
     @property
     def size(self) -> int:

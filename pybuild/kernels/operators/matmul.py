@@ -11,6 +11,7 @@ from pybuild.kernels.dsp import product8 as dsp8
 from pybuild.kernels.dsp import product16 as dsp16
 from pybuild.kernels.mve import product8 as mve8
 from pybuild.kernels.mve import product16 as mve16
+from pybuild.kernels.rvv import product8 as rvv8
 from pybuild.kernels.scalar import product16 as scalar16
 from pybuild.ops.contract import WideProduct, product_of
 from pybuild.targets.target import Target
@@ -30,7 +31,7 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         found += dsp8.candidates(node, graph)
     if "mve" in target.features:
         found += mve8.candidates(node, graph)
-    return found
+    return found + rvv8.candidates(node, graph, target)
 
 
 def _wide(node: Node, graph: Graph, target: Target) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Which kernels serve softmax: any core's, and vectors of int16."""
+"""Which kernels serve softmax: any core's, and those on vectors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pybuild.ir.loop import INT16
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.mve.int16 import softmax as vectors
 from pybuild.kernels.portable import softmax as portable
+from pybuild.kernels.rvv import softmax as softmax_rvv
 from pybuild.targets.target import Target
 
 
@@ -19,4 +20,4 @@ def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     narrow = graph.tensor(node.output).dtype is INT16 and not node.attrs.get("wide")
     if "mve" in target.features and narrow:
         found += vectors.softmax(node, graph)
-    return found
+    return found + softmax_rvv.candidates(node, graph, target)

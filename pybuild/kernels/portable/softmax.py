@@ -40,7 +40,7 @@ from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
-_ALL = 255  # how far apart two int8 may be
+FARTHEST = 255  # how far apart two int8 may be
 _FEW = 1024  # elements, of which a shorter table is worth the instructions
 
 
@@ -165,11 +165,11 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
         f"softmax, int8{to} by integers: exponentials of a table, {_SHARE[even]}",
         ORDER,
     )
-    last = _last(made, 1 if even else _LEFT) if y.size <= _FEW else _ALL
-    short = last < _ALL
+    table_of, last = exponentials(made, y.size)
+    short = last < FARTHEST
     kind = f"s8{'_s16' * bool(to)}_{'even' if even else 'double'}{'_short' * short}"
     k = Builder(name_of(node, graph, kind), doc)
-    farthest = k.arg("farthest", last) if short else const(_ALL)
+    farthest = k.arg("farthest", last) if short else const(FARTHEST)
     table = k.row("table", operands.after, INT32)
     steps = _even(k, made) if even else _twice(k, y.dtype)
 
@@ -191,13 +191,21 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
             k.store(line.y, c * line.step, cast(share(power(c)), y.dtype))
 
     lines(k, node, graph, operands, body)
-    powers = np.asarray(made.table[: last + 1], np.int64)[::-1] + steps.more
-    if short:
-        powers[0] = steps.more
-    order = "exp of how far an element is below the most, from the farthest on"
-    tables = (Packed("exponentials", powers.astype(np.int32), order=order),)
     over = () if to else (0,)
-    return offer(k, operands, tables=tables, in_place=over, cost=20 * y.size)
+    return offer(k, operands, tables=(table_of,), in_place=over, cost=20 * y.size)
+
+
+def exponentials(made: SoftmaxParameters, count: int) -> tuple[Packed, int]:
+    """The table of a softmax of so many elements, and the distance of its first entry:
+    of few it ends with the first power of which nothing is left."""
+    even = made.rounding == "even"
+    more = 0 if even else MORE
+    last = _last(made, 1 if even else _LEFT) if count <= _FEW else FARTHEST
+    powers = np.asarray(made.table[: last + 1], np.int64)[::-1] + more
+    if last < FARTHEST:
+        powers[0] = more
+    order = "exp of how far an element is below the most, from the farthest on"
+    return Packed("exponentials", powers.astype(np.int32), order=order), last
 
 
 def _last(made: SoftmaxParameters, left: int) -> int:
@@ -285,13 +293,11 @@ class _Steps:
 
     start, term  of `depth` elements, and what is added for each: their sum
     share        of that sum, as a function of a power: the stored value
-    more         what the table holds more than the power
     """
 
     start: Callable[[Expr], Expr]
     term: Callable[[Expr], Expr]
     share: Callable[[Expr], Callable[[Expr], Expr]]
-    more: int
 
 
 def _even(k: Builder, made: SoftmaxParameters) -> _Steps:
@@ -318,13 +324,25 @@ def _even(k: Builder, made: SoftmaxParameters) -> _Steps:
 
         return stored
 
-    return _Steps(lambda depth: const(0), lambda power: power, share, 0)
+    return _Steps(lambda depth: const(0), lambda power: power, share)
 
 
 # of a power below that nothing is left: neither 1 / 4096 of it, rounded, nor a share
 _LEFT = 2048
-# 2048 for rounding, and what makes all that an int32
-_MORE = 2048 - (1 << 31)
+# what the table of LiteRT's rule holds more than a power: 2048 for rounding, and what
+# makes all that an int32
+MORE = 2048 - (1 << 31)
+
+
+def share_of(k: Builder, total: Expr, to: DType) -> tuple[Expr, Expr]:
+    """The factor of a power's share of the total, and the bits to the right after it,
+    without the last one."""
+    spare = k.let("spare", SPARE_BITS(total))
+    inverse = maximum(RECIPROCAL(total << spare), 1 << 30)
+    factor = k.let("factor", (inverse + -(1 << 31)) * 2)
+    # of an int16 8 bits less
+    first = 33 if to is INT8 else 25
+    return factor, k.let("shift", minimum(const(first) - spare, 31))
 
 
 def _twice(k: Builder, to: DType) -> _Steps:
@@ -335,15 +353,11 @@ def _twice(k: Builder, to: DType) -> _Steps:
     """
 
     def share(total: Expr) -> Callable[[Expr], Expr]:
-        spare = k.let("spare", SPARE_BITS(total))
-        inverse = maximum(RECIPROCAL(total << spare), 1 << 30)
-        factor = k.let("factor", (inverse + -(1 << 31)) * 2)
-        # of an int16 8 bits less
-        first, ends = (33, SATURATE8) if to is INT8 else (25, None)
-        shift = k.let("shift", minimum(const(first) - spare, 31))
+        factor, shift = share_of(k, total, to)
+        ends = SATURATE8 if to is INT8 else None
 
         def stored(more: Expr) -> Expr:
-            power = k.let("power", more + -_MORE)
+            power = k.let("power", more + -MORE)
             scaled = MULHI_ADD_ROUND(power, factor, power)
             # half a step and the zero point, both twice
             whole = ((scaled >> shift) + (1 + 2 * to.low)) >> 1
@@ -351,4 +365,4 @@ def _twice(k: Builder, to: DType) -> _Steps:
 
         return stored
 
-    return _Steps(lambda depth: depth << 19, lambda more: more >> 12, share, _MORE)
+    return _Steps(lambda depth: depth << 19, lambda more: more >> 12, share)

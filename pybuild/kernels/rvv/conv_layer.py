@@ -4,10 +4,13 @@ pixels and channels are summed together. Knows no weight and no node.
 
 from __future__ import annotations
 
+from pybuild.dtype import DType
+from pybuild.ir.loop import INT8
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.mve.epilogue import Epilogue
 from pybuild.kernels.mve.exact import Exact
+from pybuild.kernels.rvv.epilogue import by_rule
 from pybuild.records import dataclass
 
 # pixels whose sums the registers hold beside a vector of weights and a number of their
@@ -21,12 +24,15 @@ _UNROLLED = {16: 4, 32: 2}  # taps, at most: compilers load the weights of all f
 class Layer:
     """A convolution as its kernel sees it.
 
-    row  a call makes a row from a row, over which it may write it: that is copied first
+    elem  of inputs and outputs
+    row   a call makes a row from a row, over which it may write it: that is copied
+          first
     """
 
     window: Window
     epilogue: Epilogue
     x_zero: int
+    elem: DType = INT8
     row: bool = False
 
     @property
@@ -38,22 +44,28 @@ class Layer:
     def lanes(self) -> int:
         """Of a vector of 128-bit registers: few channels leave half of
         the longer ones empty, short runs are better unrolled as a whole."""
-        w, by_rule = self.window, isinstance(self.epilogue, Exact)
-        many = w.out_channels > 16 and w.run > _UNROLLED[16]
-        return 32 if many and not (by_rule and w.out_width > 1) else 16
+        w = self.window
+        many = w.group_outputs > 16 and w.run > _UNROLLED[16]
+        few = by_rule(self.epilogue) and (w.out_width > 1 or self._precise)
+        return 32 if many and not few else 16
+
+    @property
+    def _precise(self) -> bool:
+        """True if its rule leaves no register free."""
+        return isinstance(self.epilogue, Exact) and self.epilogue.rule == "precise"
 
     @property
     def pixels(self) -> int:
         """The number of pixels of a row that are computed together: chosen so that few
         are computed twice."""
         width = self.window.out_width
-        by_rule = isinstance(self.epilogue, Exact)
-        most = min((_PIXELS_BY_RULE if by_rule else _PIXELS)[self.lanes], width)
+        held = (_PIXELS_BY_RULE if by_rule(self.epilogue) else _PIXELS)[self.lanes]
+        most = 1 if self._precise else min(held, width)
         return min(range(most, most * 2 // 3, -1), key=lambda n: -(-width // n) * n)
 
     @property
     def pitch(self) -> int:
-        """Bytes between pixels; constants in the code are not registers."""
+        """Values between pixels; constants in the code are not registers."""
         return self.window.stride_w * self.window.channels
 
     @property
@@ -64,21 +76,22 @@ class Layer:
         return next(n for n in few if self.window.run % n == 0)
 
     @property
-    def row_bytes(self) -> int:
-        """The bytes of a copy of a row."""
+    def row_values(self) -> int:
+        """The values of a copy of a row."""
         return self.window.columns * self.window.channels
 
     @property
     def scratch(self) -> int:
         """Bytes of the copies of rows that windows leave."""
-        return self.window.kernel_h * self.row_bytes if self.copied else 0
+        values = self.window.kernel_h * self.row_values if self.copied else 0
+        return values * self.elem.bytes
 
     @property
     def instructions(self) -> int:
         """Estimated, of a row: a tap has a vector of weights, and of each pixel a value
         and a product."""
         w, n = self.window, self.pixels
-        blocks = -(-w.out_width // n) * -(-w.out_channels // self.lanes)
+        blocks = -(-w.out_width // n) * -(-w.group_outputs // self.lanes) * w.groups
         copied = self.scratch // 4 if self.copied else 0
         return blocks * (w.taps * (4 + 2 * n) + 10 * n + 20) + copied
 
@@ -86,7 +99,7 @@ class Layer:
     def name(self) -> str:
         w = self.window
         parts = (
-            "conv2d_rvv",
+            "conv2d_rvv" if self.elem is INT8 else "conv2d_s16_rvv",
             f"{self.pixels}by{self.lanes}",
             f"every{self.pitch}" if self.pixels > 1 else "",
             f"taps{self.unrolled}",
@@ -107,7 +120,7 @@ class Layer:
         what = "rows with their padding" if w.padded else "the row"
         copied = f"copies of {what} first; " * self.copied
         return told(
-            f"convolution, int8: {w.words}",
+            f"convolution, {self.elem.value}: {w.words}",
             f"{copied}{self.pixels} pixels and a vector of output channels at a time, "
             "tap by tap",
             self.epilogue.words,

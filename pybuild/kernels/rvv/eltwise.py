@@ -1,5 +1,5 @@
-"""add, sub and mul of int8 on vectors of any length, by the forms that are proven equal
-to their rules.
+"""add, sub and mul of int8 and int16 on vectors of any length, by forms that are proven
+equal to their rules, or by the rules (eltwise_exact.py).
 """
 
 from __future__ import annotations
@@ -7,13 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import INT8, Expr, i32, load, offset
+from pybuild.ir.loop import INT8, INT16, Expr, i32, load, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.epilogues.affine import Affine, of_products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.eltwise_loops import Axis, Innermost, Pointers
+from pybuild.kernels.rvv import eltwise_exact
+from pybuild.kernels.rvv.eltwise_exact import ExactProduct, ExactSum
 from pybuild.kernels.rvv.loops import Steps
 from pybuild.kernels.rvv.vectors import FEATURE, vectors
 from pybuild.ops.eltwise import MulParameters, add_parameters, mul_parameters
@@ -39,32 +42,43 @@ def on_vectors(node: Node, graph: Graph, target: Target, last: Axis) -> Vectors 
 
     last  the innermost loop
     """
-    is_int8 = graph.tensor(node.output).dtype is INT8
-    if FEATURE not in target.features or last.size < LEAST or not is_int8:
+    elem = graph.tensor(node.output).dtype
+    known = elem in (INT8, INT16) and node.op in ("add", "sub", "mul")
+    if FEATURE not in target.features or last.size < LEAST or not known:
         return None
-    values: Callable[[Builder], _Sum | _Product]
-    if node.op in ("add", "sub"):
-        made = add_parameters(node, graph)
-        cheap = affine_add(made)
-        if cheap is None:
-            return None
-        limits, key, words = (made.low, made.high), cheap.key, cheap.words
-        values = partial(_Sum, cheap=cheap, limits=limits)
-    elif node.op == "mul":
+    found = _proven(node, graph) if elem is INT8 else None
+    if found is None:
+        found = eltwise_exact.values(node, graph)
+    if found is None:
+        return None
+    values, key, words = found
+    kind = "" if elem is INT8 else "s16_"
+    return Vectors(f"{kind}{key}", words, partial(_bound, values, elem))
+
+
+_Values = Callable[[Builder], "_Sum | _Product | ExactSum | ExactProduct"]
+
+
+def _proven(node: Node, graph: Graph) -> tuple[_Values, str, str] | None:
+    """Of int8: what computes a layer by a cheaper form, if one is proven."""
+    if node.op == "mul":
         product = mul_parameters(node, graph)
         end = of_products(product)
         if end is None:
             return None
-        limits, key, words = (end.low, end.high), end.key, end.words
-        values = partial(_Product, made=product, end=end)
-    else:
+        return partial(_Product, made=product, end=end), end.key, end.words
+    made = add_parameters(node, graph)
+    cheap, limits = affine_add(made), (made.low, made.high)
+    if cheap is None:
         return None
-    clamped = "_clamped" * (limits != (-128, 127) and node.op != "mul")
-    return Vectors(f"{key}{clamped}", words, partial(_bound, values))
+    clamped = "_clamped" * (limits != (-128, 127))
+    values = partial(_Sum, cheap=cheap, limits=limits)
+    return values, f"{cheap.key}{clamped}", cheap.words
 
 
-def _bound(values: Callable[[Builder], _Sum | _Product], k: Builder) -> Innermost:
+def _bound(values: _Values, elem: DType, k: Builder) -> Innermost:
     arithmetic = values(k)
+    v = arithmetic.v
 
     def row(k: Builder, axis: Axis, size: Expr, pointers: Pointers) -> None:
         y, *operands = pointers
@@ -74,9 +88,9 @@ def _bound(values: Callable[[Builder], _Sum | _Product], k: Builder) -> Innermos
             for moving, x in zip(moves, operands, strict=True)
         )
         arithmetic.row(left, right)
-        with Steps(k, _V, size).each() as (at, n):
+        with Steps(k, v, size).each() as (at, n):
             a, b = (
-                k.let("x", _V.LONG(offset(x, at), n)) if moving else None
+                k.let("x", v.AS_WORDS[elem](offset(x, at), n)) if moving else None
                 for moving, x in zip(moves, operands, strict=True)
             )
             k.store(y, at, arithmetic.some(a, b, n), count=n)
@@ -100,6 +114,8 @@ class _Limits:
 
 class _Sum:
     """The bound values of an AffineAdd: y of some elements of a and b."""
+
+    v = _V
 
     def __init__(self, k: Builder, cheap: AffineAdd, limits: tuple[int, int]) -> None:
         self.k = k
@@ -133,6 +149,8 @@ class _Sum:
 
 class _Product:
     """The bound values of a mul and its end: y of some elements of a and b."""
+
+    v = _V
 
     def __init__(self, k: Builder, made: MulParameters, end: Affine) -> None:
         self.k, self.end = k, end

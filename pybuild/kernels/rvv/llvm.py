@@ -2,259 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-_XLEN = "i32"
-_UP, _TO_EVEN, _DOWN = 0, 1, 2  # vxrm: ties up, ties to even, downwards
-_KEEP = 3  # policy: what lanes behind the last hold does not matter
-
-
-class _Kinds:
-    """The types of vectors of so many lanes: in LLVM, and in names of intrinsics.
-
-    registers  LMUL of words, as vsetvli has it
-    """
-
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
-        half = lanes // 2
-        self.words, self.w = f"%crt.int32v{lanes}", f"nxv{half}i32"
-        self.halves, self.h = f"%crt.int16v{lanes}", f"nxv{half}i16"
-        self.bytes, self.b = f"%crt.int8v{lanes}", f"nxv{half}i8"
-        self.registers = {16: 2, 32: 3}[lanes]
-        self.mask, self.m = f"<vscale x {half} x i1>", f"nxv{half}i1"
+from pybuild.kernels.rvv import llvm_rounds as rounds
+from pybuild.kernels.rvv.llvm_body import (
+    BITS,
+    KEEP,
+    XLEN,
+    Body,
+    Kinds,
+    both,
+    length,
+    one,
+)
 
 
-class _Body:
-    """The lines of one function, and the intrinsics that they call."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.declared: list[str] = []
-        self.count = 0
-
-    def call(self, result: str, name: str, *args: tuple[str, str]) -> str:
-        """A call; its value's name."""
-        self.count += 1
-        made = f"%r{self.count}"
-        kinds = ", ".join(kind for kind, _ in args)
-        given = ", ".join(f"{kind} {value}" for kind, value in args)
-        self.declared.append(f"declare {result} @llvm.riscv.{name}({kinds})")
-        self.lines.append(f"  {made} = call {result} @llvm.riscv.{name}({given})")
-        return made
-
-    def plain(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %r{self.count} = {text}")
-        return f"%r{self.count}"
-
-    def text(self, name: str, result: str, given: str, value: str) -> str:
-        """The declarations and the function."""
-        head = f"define internal {result} @{name}({given}) alwaysinline nounwind {{"
-        return "\n".join([*self.declared, head, *self.lines,
-                          f"  ret {result} {value}", "}"])  # fmt: skip
+def _lanes(t: Kinds, f: Body) -> tuple[str, str, str]:
+    args = (length(), (XLEN, "2"), (XLEN, str(t.registers)))
+    count = f.call(XLEN, f"vsetvli.{XLEN}", *args)
+    return "i32", "i32 %n", f.plain(f"call i32 @crt_narrow({XLEN} {count})")
 
 
-def _vl() -> tuple[str, str]:
-    return _XLEN, "%n"
-
-
-def _lanes(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = (_vl(), (_XLEN, "2"), (_XLEN, str(t.registers)))
-    return _XLEN, "i32 %n", f.call(_XLEN, f"vsetvli.{_XLEN}", *args)
-
-
-def _load(t: _Kinds, f: _Body, elem: str) -> tuple[str, str, str]:
-    kind, short = {"b": (t.bytes, t.b), "h": (t.halves, t.h), "w": (t.words, t.w)}[elem]
-    args = ((kind, "poison"), ("ptr", "%from"), _vl())
-    value = f.call(kind, f"vle.{short}.p0.{_XLEN}", *args)
+def _load(t: Kinds, f: Body, elem: str) -> tuple[str, str, str]:
+    kind, short = t.named(elem)
+    args = ((kind, "poison"), ("ptr", "%from"), length())
+    value = f.call(kind, f"vle.{short}.p0.{XLEN}", *args)
     return kind, "ptr %from, i32 %n", value
 
 
-def _widened(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    _, given, value = _load(t, f, "b")
-    args = ((t.halves, "poison"), (t.bytes, value), _vl())
-    wide = f.call(t.halves, f"vsext.{t.h}.{t.b}.{_XLEN}", *args)
-    return t.halves, given, wide
+def _widened(t: Kinds, f: Body, elem: str, to: str) -> tuple[str, str, str]:
+    """A load of elements that are widened."""
+    given, value = _load(t, f, elem)[1:]
+    (_, short), (kind, long) = t.named(elem), t.named(to)
+    args = ((kind, "poison"), (t.named(elem)[0], value), length())
+    return kind, given, f.call(kind, f"vsext.{long}.{short}.{XLEN}", *args)
 
 
-def _long(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    _, given, value = _load(t, f, "b")
-    args = ((t.words, "poison"), (t.bytes, value), _vl())
-    return t.words, given, f.call(t.words, f"vsext.{t.w}.{t.b}.{_XLEN}", *args)
+def _strided(t: Kinds, f: Body, elem: str) -> tuple[str, str, str]:
+    """Elements so many of them from each other."""
+    kind, short = t.named(elem)
+    step = f.wide("%step")
+    if elem == "h":
+        step = f.plain(f"shl {XLEN} {step}, 1")
+    args = ((kind, "poison"), ("ptr", "%from"), (XLEN, step), length())
+    value = f.call(kind, f"vlse.{short}.p0.{XLEN}", *args)
+    return kind, "ptr %from, i32 %step, i32 %n", value
 
 
-def _correct(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    sign = _one(t, f, "vsra", "%v", "31", _XLEN)
-    total = _both(t, f, "vadd", "%v", _one(t, f, "vand", sign, "%low"))
-    value = _one(t, f, "vadd", total, "%x")
+def _lowered(t: Kinds, f: Body) -> tuple[str, str, str]:
+    value = _load(t, f, "b")[2]
+    less = f.plain("trunc i32 %x to i8")
+    args = ((t.halves, "poison"), (t.bytes, value), ("i8", less), length())
+    made = f.call(t.halves, f"vwsub.{t.h}.{t.b}.i8.{XLEN}", *args)
+    return t.halves, "ptr %from, i32 %x, i32 %n", made
+
+
+def _entries(t: Kinds, f: Body) -> tuple[str, str, str]:
+    args = ((t.halves, "poison"), (t.halves, "%h"), (XLEN, "2"), length())
+    at = f.call(t.halves, f"vsll.{t.h}.{XLEN}.{XLEN}", *args)
+    places = ((t.words, "poison"), ("ptr", "%table"), (t.halves, at), length())
+    value = f.call(t.words, f"vluxei.{t.w}.p0.{t.h}.{XLEN}", *places)
+    return t.words, f"ptr %table, {t.halves} %h, i32 %n", value
+
+
+def _halves_plus(t: Kinds, f: Body) -> tuple[str, str, str]:
+    x = f.plain("trunc i32 %x to i16")
+    args = ((t.halves, "poison"), (t.halves, "%h"), ("i16", x), length())
+    value = f.call(t.halves, f"vadd.{t.h}.i16.{XLEN}", *args)
+    return t.halves, f"{t.halves} %h, i32 %x, i32 %n", value
+
+
+def _reduced(
+    t: Kinds, f: Body, name: str, elem: str, letter: str, start: str
+) -> tuple[str, str, str]:
+    """One number of n lanes; a register holds the start, and the result."""
+    (kind, short), lanes = t.named(elem), {"b": 8, "w": 2}[elem]
+    bits = {"b": "i8", "w": "i32"}[elem]
+    one, mark = f"<vscale x {lanes} x {bits}>", f"nxv{lanes}{bits}"
+    given = ((one, "poison"), (bits, start), (XLEN, "1"))
+    first = f.call(one, f"vmv.s.x.{mark}.{XLEN}", *given)
+    args = ((one, "poison"), (kind, f"%{letter}"), (one, first), length())
+    made = f.call(one, f"{name}.{mark}.{short}.{XLEN}", *args)
+    value = f.call(bits, f"vmv.x.s.{mark}", (one, made))
+    if bits != "i32":
+        value = f.plain(f"sext {bits} {value} to i32")
+    return "i32", f"{kind} %{letter}, i32 %n", value
+
+
+def _correct(t: Kinds, f: Body) -> tuple[str, str, str]:
+    sign = one(t, f, "vsra", "%v", "31", XLEN)
+    total = both(t, f, "vadd", "%v", one(t, f, "vand", sign, "%low"))
+    value = one(t, f, "vadd", total, "%x")
     return t.words, f"{t.words} %v, i32 %x, i32 %low, i32 %n", value
 
 
-def _even(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    even = (_XLEN, str(_TO_EVEN))
-    args = ((t.words, "poison"), (t.words, "%v"), (_XLEN, "%x"), even, _vl())
-    value = f.call(t.words, f"vssra.{t.w}.{_XLEN}.{_XLEN}", *args)
+def _right(t: Kinds, f: Body) -> tuple[str, str, str]:
+    value = one(t, f, "vsra", "%v", f.wide("%x"), XLEN)
     return t.words, f"{t.words} %v, i32 %x, i32 %n", value
 
 
-def _all(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.words, "poison"), ("i32", "%x"), _vl())
-    return t.words, "i32 %x, i32 %n", f.call(t.words, f"vmv.v.x.{t.w}.{_XLEN}", *args)
+def _all(t: Kinds, f: Body) -> tuple[str, str, str]:
+    args = ((t.words, "poison"), ("i32", "%x"), length())
+    return t.words, "i32 %x, i32 %n", f.call(t.words, f"vmv.v.x.{t.w}.{XLEN}", *args)
 
 
-def _fill(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.bytes, "poison"), ("i8", f.plain("trunc i32 %x to i8")), _vl())
-    return t.bytes, "i32 %x, i32 %n", f.call(t.bytes, f"vmv.v.x.{t.b}.{_XLEN}", *args)
+def _fill(t: Kinds, f: Body, elem: str) -> tuple[str, str, str]:
+    (kind, short), bits = t.named(elem), BITS[elem]
+    args = ((kind, "poison"), (bits, f.plain(f"trunc i32 %x to {bits}")), length())
+    return kind, "i32 %x, i32 %n", f.call(kind, f"vmv.v.x.{short}.{XLEN}", *args)
 
 
-def _mac_one(t: _Kinds, f: _Body) -> tuple[str, str, str]:
+def _mac_one(t: Kinds, f: Body) -> tuple[str, str, str]:
     x = f.plain("trunc i32 %x to i16")
-    args = ((t.words, "%v"), ("i16", x), (t.halves, "%w"), _vl(), (_XLEN, str(_KEEP)))
-    value = f.call(t.words, f"vwmacc.{t.w}.i16.{t.h}.{_XLEN}", *args)
+    args = ((t.words, "%v"), ("i16", x), (t.halves, "%w"), length(), (XLEN, str(KEEP)))
+    value = f.call(t.words, f"vwmacc.{t.w}.i16.{t.h}.{XLEN}", *args)
     return t.words, f"{t.words} %v, i32 %x, {t.halves} %w, i32 %n", value
 
 
-def _mac(t: _Kinds, f: _Body, wide: str = "w") -> tuple[str, str, str]:
+def _mac(t: Kinds, f: Body, wide: str = "w") -> tuple[str, str, str]:
     to, short, of, small = (
         (t.words, t.w, t.halves, t.h) if wide == "w" else (t.halves, t.h, t.bytes, t.b)
     )
-    args = ((to, "%v"), (of, "%x"), (of, "%w"), _vl(), (_XLEN, str(_KEEP)))
-    value = f.call(to, f"vwmacc.{short}.{small}.{small}.{_XLEN}", *args)
+    args = ((to, "%v"), (of, "%x"), (of, "%w"), length(), (XLEN, str(KEEP)))
+    value = f.call(to, f"vwmacc.{short}.{small}.{small}.{XLEN}", *args)
     return to, f"{to} %v, {of} %x, {of} %w, i32 %n", value
 
 
-def _product(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.halves, "poison"), (t.bytes, "%x"), (t.bytes, "%w"), _vl())
-    value = f.call(t.halves, f"vwmul.{t.h}.{t.b}.{t.b}.{_XLEN}", *args)
+def _product(t: Kinds, f: Body) -> tuple[str, str, str]:
+    args = ((t.halves, "poison"), (t.bytes, "%x"), (t.bytes, "%w"), length())
+    value = f.call(t.halves, f"vwmul.{t.h}.{t.b}.{t.b}.{XLEN}", *args)
     return t.halves, f"{t.bytes} %x, {t.bytes} %w, i32 %n", value
 
 
-def _add(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.words, "poison"), (t.words, "%v"), (t.halves, "%h"), _vl())
-    value = f.call(t.words, f"vwadd.w.{t.w}.{t.h}.{_XLEN}", *args)
+def _add(t: Kinds, f: Body) -> tuple[str, str, str]:
+    args = ((t.words, "poison"), (t.words, "%v"), (t.halves, "%h"), length())
+    value = f.call(t.words, f"vwadd.w.{t.w}.{t.h}.{XLEN}", *args)
     return t.words, f"{t.words} %v, {t.halves} %h, i32 %n", value
 
 
-def _both(
-    t: _Kinds, f: _Body, name: str, a: str, b: str, more: Sequence[str] = ()
-) -> str:
-    """An instruction on two vectors of words."""
-    last = ((_XLEN, one) for one in more)
-    args = ((t.words, "poison"), (t.words, a), (t.words, b), *last, _vl())
-    return f.call(t.words, f"{name}.{t.w}.{t.w}.{_XLEN}", *args)
-
-
-def _one(t: _Kinds, f: _Body, name: str, a: str, x: str, kind: str = "") -> str:
-    """An instruction on a vector of words and a number."""
-    args = ((t.words, "poison"), (t.words, a), ("i32", x), _vl())
-    return f.call(t.words, f"{name}.{t.w}.{kind or 'i32'}.{_XLEN}", *args)
-
-
-def _words(t: _Kinds, f: _Body, name: str) -> tuple[str, str, str]:
+def _words(t: Kinds, f: Body, name: str) -> tuple[str, str, str]:
     given = f"{t.words} %v, {t.words} %u, i32 %n"
-    return t.words, given, _both(t, f, name, "%v", "%u")
+    return t.words, given, both(t, f, name, "%v", "%u")
 
 
-def _number(t: _Kinds, f: _Body, name: str) -> tuple[str, str, str]:
-    return t.words, f"{t.words} %v, i32 %x, i32 %n", _one(t, f, name, "%v", "%x")
+def _number(t: Kinds, f: Body, name: str) -> tuple[str, str, str]:
+    return t.words, f"{t.words} %v, i32 %x, i32 %n", one(t, f, name, "%v", "%x")
 
 
-def _line(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.words, "%v"), ("i32", "%x"), (t.words, "%u"), _vl(),
-            (_XLEN, str(_KEEP)))  # fmt: skip
-    value = f.call(t.words, f"vmadd.{t.w}.i32.{_XLEN}", *args)
+def _line(t: Kinds, f: Body) -> tuple[str, str, str]:
+    args = ((t.words, "%v"), ("i32", "%x"), (t.words, "%u"), length(),
+            (XLEN, str(KEEP)))  # fmt: skip
+    value = f.call(t.words, f"vmadd.{t.w}.i32.{XLEN}", *args)
     return t.words, f"{t.words} %v, i32 %x, {t.words} %u, i32 %n", value
 
 
-def _clipped(t: _Kinds, f: _Body, value: str, right: str) -> str:
-    """A vector of words shifted to the right, held within int8."""
-    down = (_XLEN, str(_DOWN))
-    args = ((t.halves, "poison"), (t.words, value), (_XLEN, right), down, _vl())
-    half = f.call(t.halves, f"vnclip.{t.h}.{t.w}.{_XLEN}.{_XLEN}", *args)
-    args = ((t.bytes, "poison"), (t.halves, half), (_XLEN, "0"), down, _vl())
-    return f.call(t.bytes, f"vnclip.{t.b}.{t.h}.{_XLEN}.{_XLEN}", *args)
-
-
-def _shifted(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    return t.bytes, f"{t.words} %v, i32 %x, i32 %n", _clipped(t, f, "%v", "%x")
-
-
-def _raised(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    value = _one(t, f, "vsadd", "%v", "%x")
-    return t.bytes, f"{t.words} %v, i32 %x, i32 %n", _clipped(t, f, value, "0")
-
-
-def _hold(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    value = "%b"
-    for name, end in (("vmax", "%low"), ("vmin", "%high")):
-        small = f.plain(f"trunc i32 {end} to i8")
-        args = ((t.bytes, "poison"), (t.bytes, value), ("i8", small), _vl())
-        value = f.call(t.bytes, f"{name}.{t.b}.i8.{_XLEN}", *args)
-    return t.bytes, f"{t.bytes} %b, i32 %low, i32 %high, i32 %n", value
-
-
-def _most(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.bytes, "poison"), (t.bytes, "%x"), (t.bytes, "%w"), _vl())
-    value = f.call(t.bytes, f"vmax.{t.b}.{t.b}.{_XLEN}", *args)
-    return t.bytes, f"{t.bytes} %x, {t.bytes} %w, i32 %n", value
-
-
-def _table(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    args = ((t.bytes, "poison"), (t.bytes, "%b"), ("i8", "-128"), _vl())
-    index = f.call(t.bytes, f"vxor.{t.b}.i8.{_XLEN}", *args)
-    args = ((t.bytes, "poison"), ("ptr", "%table"), (t.bytes, index), _vl())
-    value = f.call(t.bytes, f"vluxei.{t.b}.p0.{t.b}.{_XLEN}", *args)
+def _table(t: Kinds, f: Body) -> tuple[str, str, str]:
+    args = ((t.bytes, "poison"), (t.bytes, "%b"), ("i8", "-128"), length())
+    index = f.call(t.bytes, f"vxor.{t.b}.i8.{XLEN}", *args)
+    args = ((t.bytes, "poison"), ("ptr", "%table"), (t.bytes, index), length())
+    value = f.call(t.bytes, f"vluxei.{t.b}.p0.{t.b}.{XLEN}", *args)
     return t.bytes, f"ptr %table, {t.bytes} %b, i32 %n", value
-
-
-def _rounded(t: _Kinds, f: _Body, value: str, right: str) -> str:
-    """A vector shifted to the right by minus the numbers of another, ties up."""
-    places = _one(t, f, "vrsub", right, "0")
-    return _both(t, f, "vssra", value, places, (str(_UP),))
-
-
-def _rule(t: _Kinds) -> str:
-    return f"{t.words} %v, {t.words} %m, {t.words} %u, i32 %n"
-
-
-def _twice(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    high = _both(t, f, "vsmul", "%v", "%m", (str(_UP),))
-    sign = _one(t, f, "vsra", _both(t, f, "vand", high, "%u"), "31", _XLEN)
-    total = _both(t, f, "vadd", high, sign)
-    return t.words, _rule(t), _rounded(t, f, total, "%u")
-
-
-def _once(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    high = _both(t, f, "vmulh", "%v", "%m")
-    return t.words, _rule(t), _rounded(t, f, high, "%u")
-
-
-def _away(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    """Below zero, and with nothing behind the high half, it is 1 less."""
-    high, low = (_both(t, f, name, "%v", "%m") for name in ("vmulh", "vmul"))
-    # 0 - low has a sign, or low has: low is not 0
-    minus = _one(t, f, "vrsub", low, "0")
-    some = _one(t, f, "vsra", _both(t, f, "vor", low, minus), "31", _XLEN)
-    sign = _one(t, f, "vsra", high, "31", _XLEN)
-    # sign & ~some, which is -1 or 0: sign > some as words without a sign
-    less = _both(t, f, "vand", sign, _one(t, f, "vxor", some, "-1"))
-    total = _both(t, f, "vadd", high, less)
-    return t.words, _rule(t), _rounded(t, f, total, "%u")
-
-
-def _lift(t: _Kinds, f: _Body) -> tuple[str, str, str]:
-    """v * 2^m: from the greatest that fits on, the end of int32 on its side."""
-    moved = _both(t, f, "vsll", "%v", "%m")
-    back = _both(t, f, "vsra", moved, "%m")
-    sign = _one(t, f, "vsra", "%v", "31", _XLEN)
-    end = _one(t, f, "vxor", sign, str((1 << 31) - 1))
-    compared = (t.words, back), (t.words, "%v")
-    lost = f.call(t.mask, f"vmsne.{t.w}.{t.w}.{_XLEN}", *compared, _vl())
-    both = (t.words, moved), (t.words, end)
-    args = ((t.words, "poison"), *both, (t.mask, lost), _vl())
-    value = f.call(t.words, f"vmerge.{t.w}.{t.w}.{_XLEN}", *args)
-    return t.words, f"{t.words} %v, {t.words} %m, i32 %n", value
 
 
 _OPERATIONS = {
@@ -262,38 +167,56 @@ _OPERATIONS = {
     "bytes": lambda t, f: _load(t, f, "b"),
     "words": lambda t, f: _load(t, f, "w"),
     "halves": lambda t, f: _load(t, f, "h"),
-    "widened": _widened,
-    "long": _long,
+    "widened": lambda t, f: _widened(t, f, "b", "h"),
+    "long": lambda t, f: _widened(t, f, "b", "w"),
+    "long_halves": lambda t, f: _widened(t, f, "h", "w"),
+    "apart_bytes": lambda t, f: _strided(t, f, "b"),
+    "apart_halves": lambda t, f: _strided(t, f, "h"),
     "correct": _correct,
-    "even": _even,
+    "even": rounds.even,
     "products": lambda t, f: _words(t, f, "vmul"),
     "all": _all,
-    "fill": _fill,
+    "fill": lambda t, f: _fill(t, f, "b"),
+    "fill_halves": lambda t, f: _fill(t, f, "h"),
     "mac_one": _mac_one,
     "mac": _mac,
     "product": _product,
     "more": lambda t, f: _mac(t, f, "h"),
     "add": _add,
     "sum": lambda t, f: _words(t, f, "vadd"),
+    "less": lambda t, f: _words(t, f, "vsub"),
     "plus": lambda t, f: _number(t, f, "vadd"),
     "times": lambda t, f: _number(t, f, "vmul"),
     "line": _line,
     "high": lambda t, f: _words(t, f, "vmulh"),
     "high_one": lambda t, f: _number(t, f, "vmulh"),
-    "shifted": _shifted,
-    "raised": _raised,
-    "hold": _hold,
-    "most": _most,
+    "shifted": rounds.shifted,
+    "raised": rounds.raised,
+    "short": rounds.short,
+    "hold": lambda t, f: rounds.hold(t, f, "b"),
+    "hold_halves": lambda t, f: rounds.hold(t, f, "h"),
+    "most": lambda t, f: rounds.most(t, f, "b"),
+    "most_halves": lambda t, f: rounds.most(t, f, "h"),
     "table": _table,
-    "lift": _lift,
-    "twice": _twice,
-    "once": _once,
-    "away": _away,
+    "lift": rounds.lift,
+    "twice": rounds.twice,
+    "once": rounds.once,
+    "away": rounds.away,
+    "lowered": _lowered,
+    "entries": _entries,
+    "halves_plus": _halves_plus,
+    "right": _right,
+    "total": lambda t, f: _reduced(t, f, "vredsum", "w", "v", "0"),
+    "greatest": lambda t, f: _reduced(t, f, "vredmax", "b", "b", "-128"),
+    "twice_one": rounds.twice_one,
+    "once_one": rounds.once_one,
+    "up_one": rounds.up_one,
+    "precise": rounds.precise,
 }
 
 
 def defined(name: str, lanes: int) -> str:
     """The function crt_NAME_vLANES, with the declarations of what it calls."""
-    body = _Body()
-    result, given, value = _OPERATIONS[name](_Kinds(lanes), body)
+    body = Body()
+    result, given, value = _OPERATIONS[name](Kinds(lanes), body)
     return body.text(f"crt_{name}_v{lanes}", result, given, value)

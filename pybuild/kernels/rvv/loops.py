@@ -11,11 +11,16 @@ from pybuild.kernels.rvv.vectors import Vectors
 
 
 class Steps:
-    """Passes over `count` elements, so many at a time as the machine has lanes."""
+    """Passes over `count` elements, so many at a time as the machine has lanes.
 
-    def __init__(self, k: Builder, v: Vectors, count: Expr) -> None:
+    most  at a time; None: as many as there are
+    """
+
+    def __init__(
+        self, k: Builder, v: Vectors, count: Expr, most: Expr | None = None
+    ) -> None:
         self.k, self.count = k, count
-        self.lanes = k.let("lanes", v.LANES(count))
+        self.lanes = k.let("lanes", v.LANES(count if most is None else most))
         self.turns = k.let("turns", (count + self.lanes - 1) / self.lanes)
 
     @contextmanager

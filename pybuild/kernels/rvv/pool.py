@@ -1,28 +1,30 @@
-"""Pools of int8 on vectors of channels of any length. Knows no node."""
+"""Pools of int8 and int16 on vectors of channels of any length. Knows no node."""
 
 from __future__ import annotations
 
-from pybuild.ir.loop import INT8, Expr, Operand, Var, const, offset
+from pybuild.ir.loop import INT8, INT16, Expr, Operand, Var, const, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.taps import bind
 from pybuild.kernels.epilogues.affine_line import Line
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.pool import SIZES, Layer
+from pybuild.kernels.layers.quotient import MORE, Quotient
 from pybuild.kernels.mve.pool import High
 from pybuild.kernels.rvv.loops import Steps
+from pybuild.kernels.rvv.one_rule import Stored
 from pybuild.kernels.rvv.vectors import FEATURE, Vectors, vectors
 from pybuild.targets.target import Target
 
 LEAST = 4  # channels
 _UNIT = 1 << FRACTION
-End = Line | High
+End = Line | High | Quotient
 
 
 def suits(layer: Layer, target: Target) -> bool:
     """True if a layer may have a kernel of this file."""
     large_edges = layer.window.padded and not layer.unrolled
     alike = layer.rows is None and not layer.varies and not large_edges
-    known = FEATURE in target.features and layer.elem is INT8
+    known = FEATURE in target.features and layer.elem in (INT8, INT16)
     return known and alike and layer.window.channels >= LEAST
 
 
@@ -37,7 +39,7 @@ def kernel(layer: Layer, end: End | None) -> Builder:
 class Scaled:
     """The bound values of the end of sums, where a vector of them becomes bytes."""
 
-    def __init__(self, k: Builder, v: Vectors, end: End) -> None:
+    def __init__(self, k: Builder, v: Vectors, end: Line | High) -> None:
         self.k, self.v, self.end = k, v, end
         made = end if isinstance(end, Line) else end.epilogue
         self.shift = k.arg("shift", made.shift)
@@ -56,7 +58,7 @@ class Scaled:
                 self.base = k.arg("base", affine.base)
         self.bound = {name: k.arg(name, value) for name, value in given.items()}
 
-    def bytes(self, total: Expr, n: Expr) -> Expr:
+    def values(self, total: Expr, n: Expr) -> Expr:
         """The values of n sums."""
         v, bound = self.v, self.bound
         if isinstance(self.end, Line):
@@ -71,6 +73,24 @@ class Scaled:
         return v.HOLD(v.SHIFTED(value, self.shift, n), *self.limits, n)
 
 
+class Divided:
+    """The same of int16: a sum divided by the number of cells."""
+
+    def __init__(self, k: Builder, v: Vectors, end: Quotient) -> None:
+        self.v = v
+        self.factor, self.right = (
+            k.arg("factor", end.factor),
+            k.arg("right", -end.shift),
+        )
+        self.stored = Stored(k, v, INT16, 0, (end.low, end.high))
+
+    def values(self, total: Expr, n: Expr) -> Expr:
+        """The values of n sums."""
+        v = self.v
+        value = v.ONCE_ONE(v.TIMES(total, 1 << MORE, n), self.factor, self.right, n)
+        return self.stored.stored(value, n)
+
+
 class _Writer:
     """The pieces of one kernel being written."""
 
@@ -78,12 +98,17 @@ class _Writer:
         w, self.layer = layer.window, layer
         self.v = vectors(16 if layer.average else 32)
         self.k = k = Builder(_name(layer, end), _doc(layer, end))
-        self.y = k.row("y", 0, INT8, writable=True)
+        self.elem = layer.elem
+        self.y = k.row("y", 0, self.elem, writable=True)
         unrolled = layer.unrolled
         self.kernel_h = const(w.kernel_h) if unrolled else k.arg("kernel_h", w.kernel_h)
-        self.pixels = bind(k, w, INT8, self.kernel_h, 0 if unrolled else None)
+        self.pixels = bind(k, w, self.elem, self.kernel_h, 0 if unrolled else None)
         self.out_width = k.arg("out_width", w.out_width)
-        self.scaled = None if end is None else Scaled(k, self.v, end)
+        self.scaled: Scaled | Divided | None = None
+        if isinstance(end, Quotient):
+            self.scaled = Divided(k, self.v, end)
+        elif end is not None:
+            self.scaled = Scaled(k, self.v, end)
         self.limits: tuple[Expr, Expr] | None = None
         if end is None and _clamped(layer):
             assert layer.made is not None
@@ -121,34 +146,41 @@ class _Writer:
     def _start(self, n: Expr) -> Expr:
         if self.layer.average:
             return self.v.ALL(0, n)
-        return self.v.FILL(INT8.low, n)
+        return self.v.FILLED[self.elem](self.elem.low, n)
 
     def _add(self, total: Var, x: Operand, n: Expr) -> None:
         v, k = self.v, self.k
         if self.layer.average:
-            k.assign(total, v.ADD(total, v.WIDENED(x, n), n))
+            k.assign(total, v.ADD(total, v.AS_HALVES[self.elem](x, n), n))
         else:
-            k.assign(total, v.MOST(total, v.BYTES(x, n), n))
+            value = v.AS_THEY_ARE[self.elem](x, n)
+            k.assign(total, v.GREATER[self.elem](total, value, n))
 
     def _end(self, total: Expr, n: Expr) -> Expr:
         if self.scaled is not None:
-            return self.scaled.bytes(total, n)
-        return total if self.limits is None else self.v.HOLD(total, *self.limits, n)
+            return self.scaled.values(total, n)
+        if self.limits is None:
+            return total
+        return self.v.HELD[self.elem](total, *self.limits, n)
 
 
 def _clamped(layer: Layer) -> bool:
     made = layer.made
-    return made is not None and (made.low, made.high) != (INT8.low, INT8.high)
+    return made is not None and (made.low, made.high) != (
+        layer.elem.low,
+        layer.elem.high,
+    )
 
 
 def _name(layer: Layer, end: End | None) -> str:
     w = layer.window
     parts = (
         "avg_pool_rvv" if layer.average else "max_pool_rvv",
+        "s16" if layer.elem is INT16 else "",
         f"{w.kernel_h}x{w.kernel_w}" if layer.unrolled else "large",
         "padded" if w.padded else "",
         "clamped" if _clamped(layer) and end is None else "",
-        end.key if isinstance(end, High) else "",
+        end.key if isinstance(end, High | Quotient) else "",
     )
     return "_".join(p for p in parts if p)
 
@@ -159,7 +191,7 @@ def _doc(layer: Layer, end: End | None) -> str:
     taps = f"{w.kernel_h}x{w.kernel_w} windows" if layer.unrolled else SIZES
     beside = ", which may leave the row" if w.padded else ""
     return told(
-        f"{what} over {taps}{beside}, int8",
+        f"{what} over {taps}{beside}, {layer.elem.value}",
         "pixel by pixel, a vector of channels at a time; all cells of each",
         "" if end is None else end.words,
     )

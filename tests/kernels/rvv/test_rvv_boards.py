@@ -16,6 +16,7 @@ from pybuild.cli import main
 from tests.boards.devices import device
 from tests.boards.side_by_side import built, must_equal_numpy
 from tests.kernels.kernel_cases import Case
+from tests.kernels.rvv.rvv_cases import halves, others
 from tests.kernels.rvv.rvv_jobs import wide_layer
 from tests.kernels.vector_layers import PLAIN, layer
 from tests.toolchains import ROOT, require_module
@@ -28,6 +29,9 @@ OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
 def _cases(seeds: range) -> dict[str, Case]:
     found = {f"{op}{n}_": layer(op, n) for op in OPERATORS for n in seeds}
     found |= {f"{op}{n}_": layer(op, n) for op in PLAIN for n in seeds[::2]}
+    found |= {f"grouped{n}_": layer("grouped", n) for n in seeds[:2]}
+    more = [*halves(range(0, 3 * len(seeds), 3)), *others(seeds[:4])]
+    found |= {f"other{n}_": one for n, one in enumerate(more)}
     return found | {f"wide{n}_": wide_layer(n) for n in seeds}
 
 

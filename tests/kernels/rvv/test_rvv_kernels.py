@@ -11,9 +11,11 @@ import pytest
 
 from pybuild.ir.graph import Quant
 from pybuild.kernels.table import candidates
+from tests.kernels import test_int16
 from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import INT8, INT32, Case, case, tensor
+from tests.kernels.rvv.rvv_cases import halves, others
 from tests.kernels.rvv.rvv_jobs import CORE, check, jobs_of, wide_layer
 from tests.kernels.vector_layers import PLAIN, layer
 
@@ -25,16 +27,30 @@ def _layers(seeds: range) -> list[Case]:
     return [*(layer(op, seed) for op in WEIGHTED for seed in seeds), *plain]
 
 
+def _grouped(seeds: range) -> list[Case]:
+    return [layer("grouped", seed) for seed in seeds]
+
+
 def test_llvm_equals_numpy() -> None:
-    jobs = jobs_of([*_layers(range(7)), *map(wide_layer, range(5))])
-    assert len(jobs) >= 40
+    more = [*halves((0, 12)), *others(range(3))]
+    jobs = jobs_of([*_layers(range(7)), *map(wide_layer, range(5)), *more])
+    assert len(jobs) >= 70
     check(jobs, run_llvm(jobs))
 
 
 @SOME
 def test_c_equals_numpy(some: Some, tmp_path: Path) -> None:
-    jobs = some(jobs_of([*_layers(range(20, 29)), *map(wide_layer, range(5, 9))]))
+    more = [*halves(range(18)), *others(range(6, 12)), *_grouped(range(6))]
+    layers = [*_layers(range(20, 29)), *map(wide_layer, range(5, 9)), *more]
+    jobs = some(jobs_of(layers))
     check(jobs, run_c(jobs, tmp_path))
+
+
+def test_sums_of_int16_beyond_32_bits_have_no_kernel() -> None:
+    """Whether the bias or the weights may bring them there."""
+    for number, kind in ((10, "loud"), (0, "far")):
+        assert jobs_of([test_int16.layer(number, "wide", "")])
+        assert not jobs_of([test_int16.layer(number, "wide", kind)])
 
 
 def test_tables_of_bytes() -> None:
@@ -61,7 +77,9 @@ def test_rows_are_written_over_what_was_read() -> None:
 
 @pytest.mark.sweep
 def test_many_more_layers() -> None:
-    jobs = jobs_of([*_layers(range(100, 300)), *map(wide_layer, range(100, 160))])
+    more = [*halves(range(18)), *others(range(100, 200)), *_grouped(range(100, 160))]
+    layers = [*_layers(range(100, 300)), *map(wide_layer, range(100, 160)), *more]
+    jobs = jobs_of(layers)
     check(jobs, run_llvm(jobs))
 
 
