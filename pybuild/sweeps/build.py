@@ -3,9 +3,7 @@ process."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import threading
 import time
 import warnings
@@ -86,21 +84,6 @@ def spent() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def as_worker() -> None:
-    """Sets up a process that builds: Ctrl-C is left to its parent, and it ends when the
-    parent has gone, for whatever reason.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
-
-
 class _Elsewhere(BuildError):
     """Wrong on this worker, at this time."""
 
@@ -167,13 +150,13 @@ def _built(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
-    from pybuild.chips.fit import PACE, cycles_of
+    from pybuild.chips.fit import PACE, cycles_on
 
     known = report["target"] in PACE and report["target"] != "generic"
     return {
         "target": report["target"],
         **asdict(totals_of(report)),
-        "cycles": cycles_of(library) if known else None,
+        "cycles": cycles_on(library.targets[0].name, library) if known else None,
         "macs": report["macs"],
         "board": None,
         "command": report["command"],

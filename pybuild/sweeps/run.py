@@ -4,9 +4,8 @@ Workers may die: what they had in hand is done again.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -16,13 +15,11 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
-from multiprocessing import get_context
-from types import ModuleType
 from typing import Protocol
 
 from pybuild.errors import BuildError, Problem
-from pybuild.sweeps.build import Made, as_worker, made
+from pybuild.files.processes import without_main, worker_pool
+from pybuild.sweeps.build import Made, made
 from pybuild.sweeps.job import Job
 
 _TRIES = 3  # of a build whose worker dies
@@ -55,13 +52,10 @@ class Processes:
         self._pool = self._fresh()
 
     def _fresh(self) -> ProcessPoolExecutor:
-        # a fork would copy locks of threads, as that of the progress bar
-        return ProcessPoolExecutor(
-            self.count, mp_context=get_context("spawn"), initializer=as_worker
-        )
+        return worker_pool(self.count)
 
     def submit(self, job: Job) -> Future[Made]:
-        with _without_main():
+        with without_main():
             return self._pool.submit(made, job)
 
     def renew(self) -> bool:
@@ -74,19 +68,6 @@ class Processes:
         self._pool.shutdown(wait=not now, cancel_futures=True)
         for process in running if now else ():
             process.terminate()
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Processes that begin need nothing of the program that sweeps; Python would run it
-    in each of them, again from its top.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
 
 
 class Given:
