@@ -23,7 +23,7 @@ def fit_once(
     progress: Progress = silent,
     **options: Any,
 ) -> tuple[ChipFit, ...]:
-    """What fit() gives, from the cache where it was made before.
+    """Returns the result of fit(), from the cache if it is there.
 
     Errors  BuildError; a `ram_limit` that no plan keeps
     """
@@ -52,7 +52,7 @@ def _key(model: Model, latency: object, options: Mapping[str, Any]) -> str:
 
 
 def _read(data: bytes) -> tuple[ChipFit, ...] | None:
-    """None for a damaged file."""
+    """The results in the bytes of a cache file; None: it is damaged."""
     try:
         return tuple(_of_plain(one) for one in json.loads(data))
     except (ValueError, KeyError, TypeError):

@@ -26,7 +26,7 @@ _WHOLE = 1 << 24  # beyond it, float32 has not every integer
 
 
 def number_of(key: object) -> int | None:
-    """An integer of Python's or numpy's as an int; None: it is none."""
+    """A Python or numpy integer as an int; None: it is not an integer."""
     if isinstance(key, str):
         return None
     try:

@@ -96,7 +96,7 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
     asnumpy = numpy
 
     def same_as(self, other: object) -> bool:
-        """Whether it is the same memory, in the same shape and type."""
+        """True if both are the same memory, with the same shape and type."""
         if not isinstance(other, np.ndarray):
             return False
         mine, its = self.__array_interface__, other.__array_interface__

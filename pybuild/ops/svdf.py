@@ -124,7 +124,7 @@ def svdf_parameters(node: Node, graph: Graph) -> SvdfParameters:
 
 
 def _scale(a: Tensor, b: Tensor, to: Tensor) -> Pair:
-    """As LiteRT has it, in float32."""
+    """The scale as LiteRT computes it, in float32."""
     scale = np.float32(a.scale) * np.float32(b.scale) / np.float32(to.scale)
     return quantize_multiplier(float(scale))
 

@@ -28,7 +28,7 @@ _ROLE = "quantised"
 def quantised_once(
     graph: Graph, samples: Samples, test: Samples, choices: Choices, stages: Stages
 ) -> tuple[Graph, Quantisation]:
-    """What quantise() gives, from the cache where it was made before.
+    """Returns the result of quantise(), from the cache if it is there.
 
     Errors  BuildError with everything that is wrong with the choices
     """
@@ -67,7 +67,8 @@ def _arrays(
 
 
 def _written(graph: Graph, report: Quantisation) -> bytes | None:
-    """None for a graph that its text does not hold in full."""
+    """The bytes of a result for the cache; None: the text of its graph is not
+    complete."""
     said = text(graph)
     try:
         again = parse(said)
@@ -83,7 +84,7 @@ def _written(graph: Graph, report: Quantisation) -> bytes | None:
 
 
 def _read(data: bytes, graph: Graph) -> tuple[Graph, Quantisation] | None:
-    """graph: what was quantised, which has what no text holds; None: damaged"""
+    """The result in the bytes of a cache file; None: it is damaged."""
     try:
         facts = json.loads(data)
         made = parse(facts["graph"])

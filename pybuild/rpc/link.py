@@ -113,7 +113,7 @@ class Link:
     # ---- frames ---------------------------------------------------------------
 
     def _next(self, until: float) -> Frame | None:
-        """The next frame that is not for people; None: none by then."""
+        """The next binary frame, text for people skipped; None: the time is over."""
         while True:
             while self._arrived:
                 frame = self._arrived.popleft()

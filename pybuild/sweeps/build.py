@@ -48,7 +48,7 @@ class Made:
 
 
 def made(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
-    """Never raises: what goes wrong is told of its row.
+    """Builds a job; never raises: its row says what failed.
 
     files  of the model and its samples, where the worker has another disk
     """

@@ -100,7 +100,7 @@ class _Maker:
                 self.problems.append(Problem(where, what))
 
     def _job(self, name: str, file: str, words: Words) -> Job | None:
-        """None where something is wrong."""
+        """The job of one combination; None: something is wrong with it."""
         before = len(self.problems)
         groups = {group: _keywords(group, words) for group in _GROUPS}
         if "data" not in groups["quantise"]:
