@@ -141,7 +141,7 @@ def _must_fit(node: Node, graph: Graph, made: SvdfParameters) -> None:
 
 
 def svdf(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Numpy meaning."""
+    """The reference of svdf in numpy."""
     batch, _, units, rank, memory = sizes(node, graph)
     x, state, feature, time = (value(values, i) for i in range(BIAS))
     given = optional(node, graph, BIAS) is not None
