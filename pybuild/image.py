@@ -48,7 +48,7 @@ from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.options.many import ImageOptions
-from pybuild.options.option import keywords, plain, told
+from pybuild.options.option import keywords, options_and_problems, plain
 from pybuild.options.recipe import told_words
 from pybuild.options.table import BuildOptions
 from pybuild.package.folder import write_tree
@@ -243,8 +243,12 @@ def build_image(
     """
     named = named_models(models)
     title = chosen_prefix(name or "_".join(named), "")
-    asked, wrong = told(BuildOptions, {**options, "ram_limit": ram_limit})
-    how, more = told(ImageOptions, {"exclusive": exclusive, "connect": connect})
+    asked, wrong = options_and_problems(
+        BuildOptions, {**options, "ram_limit": ram_limit}
+    )
+    how, more = options_and_problems(
+        ImageOptions, {"exclusive": exclusive, "connect": connect}
+    )
     check_options(asked, wrong + more)
     if title in named:
         what = f"'{title}' is a model's name too"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.chips.fit import ChipFit, Need, fit
-from pybuild.files.result_cache import keep, kept, tool_digest
+from pybuild.files.result_cache import load_result, store_result, tool_digest
 from pybuild.model import Model
 from pybuild.progress import Progress, silent
 
@@ -28,11 +28,11 @@ def fit_once(
     Errors  BuildError; a `ram_limit` that no plan keeps
     """
     name = f"fit-{_key(model, latency, options)}"
-    data = kept(name)
+    data = load_result(name)
     found = None if data is None else _read(data)
     if found is None:
         found = fit(model, latency, progress, **options)
-        keep(name, json.dumps([asdict(one) for one in found]).encode())
+        store_result(name, json.dumps([asdict(one) for one in found]).encode())
     return found
 
 

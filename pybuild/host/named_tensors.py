@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
 from pybuild.host.abi import UnknownName
-from pybuild.host.ndarray import kept
+from pybuild.host.ndarray import is_held
 from pybuild.ir.graph import Tensor, signature
 from pybuild.ops.fixed_point.quant import quantized
 from pybuild.package.grid import as_html
@@ -110,7 +110,7 @@ def _exact(tensor: Tensor, value: Any) -> Array:
         given = np.asarray(value, object)  # integers between floats are rounded
         same = np.vectorize(lambda one: _is_kept(kind, one), otypes=[bool])(given)
     elif tensor.dtype.is_float:
-        same = kept(kind, given)
+        same = is_held(kind, given)
     else:
         same = made == given
     if not np.all(same):
@@ -127,7 +127,7 @@ def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
         return bool(np.isfinite(float(value)) and low <= value <= high) and (
             int(value) == value
         )
-    return bool(np.all(kept(kind, np.asarray(value))))
+    return bool(np.all(is_held(kind, np.asarray(value))))
 
 
 def _hint(tensor: Tensor, given: Array) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.files.result_cache import keep, kept, tool_digest
+from pybuild.files.result_cache import load_result, store_result, tool_digest
 from pybuild.ir.graph import Graph
 from pybuild.ir.graph_text import parse, text
 from pybuild.quantisation.draft import Choices
@@ -33,13 +33,13 @@ def quantised_once(
     Errors  BuildError with everything that is wrong with the choices
     """
     name = f"{_ROLE}-{_key(graph, samples, test, choices)}"
-    data = None if choices.wrong else kept(name)
+    data = None if choices.wrong else load_result(name)
     found = None if data is None else _read(data, graph)
     if found is None:
         found = quantise(graph, samples, test, choices, stages)
         made = _written(*found)
         if made is not None:
-            keep(name, made)
+            store_result(name, made)
     stages.done()
     return found
 

@@ -24,7 +24,7 @@ from pybuild.package.totals import totals_of
 from pybuild.records import dataclass
 from pybuild.sweeps.files import unpacked
 from pybuild.sweeps.job import Job, content_of, to_load
-from pybuild.sweeps.plan import labelled, model_digest, opened
+from pybuild.sweeps.plan import device_of, labelled, model_digest
 
 _MOST = 4  # models that are kept for the next jobs
 _ONE = threading.Lock()
@@ -47,7 +47,7 @@ class Made:
     seconds: float = 0.0
 
 
-def made(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
+def build_job(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
     """Builds a job; never raises: its row says what failed.
 
     files  of the model and its samples, where the worker has another disk
@@ -170,7 +170,7 @@ def _counted(job: Job, library: Library) -> dict[str, Any]:
     """
     from pybuild.boards.bench import bench_on_board
 
-    device = opened(job.board, job.build, bool(job.board.get("both")))
+    device = device_of(job.board, job.build, bool(job.board.get("both")))
     if device.to_json() != job.device:
         what = "this worker has another compiler or simulator"
         raise _Elsewhere(f"--on {job.board['on']}", what, "the same one everywhere")
@@ -209,7 +209,7 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
 
     Errors  BuildError for samples without labels, or a model that tells no class
     """
-    from pybuild.host.lazy_buffers import lend
+    from pybuild.host.lazy_buffers import bind_lazy
     from pybuild.verify.classes import classes_of
     from pybuild.verify.own_samples import inputs_of
 
@@ -217,7 +217,7 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
     if graph.windows:
         raise BuildError(library.name, "is a stream: its accuracy is not measured")
     own = labelled(graph, measure)
-    net = lend(library.host("llvm"))
+    net = bind_lazy(library.host("llvm"))
     try:
         said = [net(**one) for one in inputs_of(own)]
     finally:

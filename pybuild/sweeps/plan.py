@@ -245,10 +245,10 @@ def _opened(
     from pybuild.targets.board import load_board
 
     build.setdefault("target", load_board(board["on"]).core.target)
-    return device_facts(opened(board, build, both))
+    return device_facts(device_of(board, build, both))
 
 
-def opened(board: Mapping[str, Any], build: Mapping[str, Any], both: bool) -> Any:
+def device_of(board: Mapping[str, Any], build: Mapping[str, Any], both: bool) -> Any:
     """A Device, which is loaded with what simulates it.
 
     Errors  BuildError that says what to install

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from pybuild.errors import BuildError, Problem
 from pybuild.files.processes import without_main, worker_pool
-from pybuild.sweeps.build import Made, made
+from pybuild.sweeps.build import Made, build_job
 from pybuild.sweeps.job import Job
 
 _TRIES = 3  # of a build whose worker dies
@@ -56,7 +56,7 @@ class Processes:
 
     def submit(self, job: Job) -> Future[Made]:
         with without_main():
-            return self._pool.submit(made, job)
+            return self._pool.submit(build_job, job)
 
     def renew(self) -> bool:
         self._pool.shutdown(cancel_futures=True)
@@ -77,7 +77,7 @@ class Given:
         self.count, self._executor = count, executor
 
     def submit(self, job: Job) -> Future[Made]:
-        return self._executor.submit(made, job)
+        return self._executor.submit(build_job, job)
 
     def renew(self) -> bool:
         what = "has lost its workers"
