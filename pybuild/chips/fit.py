@@ -26,7 +26,7 @@ from pybuild.progress import Progress, Steps, silent
 from pybuild.records import dataclass
 from pybuild.savings import changes
 from pybuild.select.build_seconds import nominal_seconds
-from pybuild.select.prices import plan_key
+from pybuild.select.core_prices import plan_key
 from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
 from pybuild.targets.names import target_named

@@ -30,7 +30,7 @@ from pybuild.emit.content import Content
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.files.say import say
-from pybuild.options.option import options_and_problems
+from pybuild.options.option import parse_options
 from pybuild.options.packages import ESPHOME, PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
 from pybuild.package.page import image_page, report_page, verdict
@@ -245,7 +245,7 @@ def _package(args: argparse.Namespace) -> PackageOptions:
 
     Errors  BuildError for --archive of no package
     """
-    asked, _ = options_and_problems(PackageOptions, chosen(PackageOptions, args))
+    asked, _ = parse_options(PackageOptions, chosen(PackageOptions, args))
     if asked.archive and not asked.package:
         raise BuildError("--archive", "needs --package", "--package NAME")
     if args.html and asked.package:

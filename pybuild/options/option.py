@@ -124,7 +124,7 @@ def british(name: str, known: Iterable[str]) -> str:
     return other if other in here else name
 
 
-def options_and_problems(
+def parse_options(
     kind: type[Chosen], given: Mapping[str, Any]
 ) -> tuple[Chosen, list[Problem]]:
     """The options of a class by their keywords, and everything that is wrong with them;
@@ -151,7 +151,7 @@ def read_options(kind: type[Chosen], given: Mapping[str, Any]) -> Chosen:
 
     Errors  BuildError with everything that is wrong
     """
-    made, found = options_and_problems(kind, given)
+    made, found = parse_options(kind, given)
     if found:
         raise BuildError.of(found)
     return made

@@ -8,8 +8,7 @@ does not change in the innermost loop counts as outside it. Nothing is compiled 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 from pybuild.ir.loop import (
     FLOAT32,
@@ -78,12 +77,6 @@ class Price:
     instructions: int
     kernel: int
     parts: Mapping[str, int]
-
-
-def plan_key(target: Target) -> Hashable:
-    """Equal for targets that differ in name alone: they get the same plan."""
-    name = target.name
-    return replace(target, name=""), PRICES.get(name, M3), name in PRICES
 
 
 def price(candidate: Candidate, target: Target) -> Price:

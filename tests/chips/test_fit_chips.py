@@ -17,7 +17,7 @@ from pybuild.chips.fit import ChipFit, fit
 from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.install import crt_include, crt_sources
-from pybuild.select.prices import plan_key
+from pybuild.select.core_prices import plan_key
 from pybuild.targets.chip import all_chips
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS, device, library

@@ -18,8 +18,8 @@ from pybuild.options import kinds
 from pybuild.options.option import (
     keywords,
     of_words,
-    options_and_problems,
     options_in,
+    parse_options,
     plain,
     read_options,
 )
@@ -137,7 +137,7 @@ def _rows(kind: type[Any], values: dict[str, Any]) -> list[tuple[Any, Any]]:
     ],
 )
 def test_one_value_has_several_forms(keyword: str, one: Any, other: Any) -> None:
-    first, wrong = options_and_problems(BuildOptions, {keyword: one})
+    first, wrong = parse_options(BuildOptions, {keyword: one})
     assert wrong == []
     assert first == read_options(BuildOptions, {keyword: other})
     assert getattr(first, keyword) != getattr(BuildOptions(), keyword)
