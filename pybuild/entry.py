@@ -24,9 +24,9 @@ from pybuild.ir.graph import Graph
 from pybuild.ir.renamed import with_names
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
-from pybuild.model_source import Given, Source, given
+from pybuild.model_source import Given, Source, read_source
 from pybuild.ops.base.functions import AnyFunctions
-from pybuild.options.option import options_in, told
+from pybuild.options.option import options_in, parse_options
 from pybuild.options.recipe import Recipe, source_of
 from pybuild.options.recipe import Source as FileFact
 from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
@@ -79,10 +79,10 @@ def load(
         front, what = parted(what, front)
     values = locals()
     options = {one.keyword: values[one.keyword] for one in options_in(LoadOptions)}
-    asked, wrong = told(LoadOptions, options)
+    asked, wrong = parse_options(LoadOptions, options)
     step = Steps(progress, 3)
     try:
-        there = given(what)
+        there = read_source(what)
         step()
         made = _loaded(there, asked, functions, weights)
         step()
@@ -314,7 +314,7 @@ def quantise(
 
     values = {**locals(), "data": None, "test": None}
     chosen = {one.keyword: values[one.keyword] for one in options_in(QuantiseOptions)}
-    asked, wrong = told(QuantiseOptions, chosen)
+    asked, wrong = parse_options(QuantiseOptions, chosen)
     loaded = model_of(model)
     graph = quantisable(loaded.graph)
     given = samples_of(graph, data)

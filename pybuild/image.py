@@ -48,7 +48,7 @@ from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.options.many import ImageOptions
-from pybuild.options.option import keywords, plain, told
+from pybuild.options.option import keywords, parse_options, plain
 from pybuild.options.recipe import told_words
 from pybuild.options.table import BuildOptions
 from pybuild.package.folder import write_tree
@@ -243,8 +243,9 @@ def build_image(
     """
     named = named_models(models)
     title = chosen_prefix(name or "_".join(named), "")
-    asked, wrong = told(BuildOptions, {**options, "ram_limit": ram_limit})
-    how, more = told(ImageOptions, {"exclusive": exclusive, "connect": connect})
+    asked, wrong = parse_options(BuildOptions, {**options, "ram_limit": ram_limit})
+    given = {"exclusive": exclusive, "connect": connect}
+    how, more = parse_options(ImageOptions, given)
     check_options(asked, wrong + more)
     if title in named:
         what = f"'{title}' is a model's name too"

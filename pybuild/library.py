@@ -288,7 +288,7 @@ class Library(Factory, Packaged, Advised):
     def _example(self) -> Mapping[str, Array]:
         """Example inputs and their outputs: by numpy, or by these kernels if numpy
         cannot."""
-        from pybuild.host.lazy_buffers import lend
+        from pybuild.host.lazy_buffers import bind_lazy
         from pybuild.ops.base.function import has_reference
         from pybuild.ops.interpret import interpret
         from pybuild.verify.samples import example_inputs
@@ -297,7 +297,7 @@ class Library(Factory, Packaged, Advised):
         inputs = example_inputs(graph)
         if all(map(has_reference, graph.nodes)):
             return interpret(graph, inputs)
-        net = lend(self.host())
+        net = bind_lazy(self.host())
         for name, value in inputs.items():
             net.bind_input(name, value)
         net.go()

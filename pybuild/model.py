@@ -17,7 +17,7 @@ from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
 from pybuild.ir.graph import Graph, signature, verify
 from pybuild.library import Library, with_image
-from pybuild.options.option import options_in, told
+from pybuild.options.option import options_in, parse_options
 from pybuild.options.recipe import Recipe
 from pybuild.options.regions import RegionSpec
 from pybuild.options.table import ROUNDINGS, BuildOptions
@@ -178,7 +178,7 @@ class Model:
     def option_problems(self, **options: Any) -> list[Problem]:
         """The problems of these options that can be found without looking for
         kernels."""
-        return self._wrong(*told(BuildOptions, options))
+        return self._wrong(*parse_options(BuildOptions, options))
 
     def _own_problems(self) -> list[Problem]:
         try:
@@ -273,7 +273,7 @@ class Model:
         values = locals()
         given = {one.keyword: values[one.keyword] for one in options_in(BuildOptions)}
         step = Steps(progress, 4 if out is None else 5)
-        library = self._built(name, *told(BuildOptions, given), step)
+        library = self._built(name, *parse_options(BuildOptions, given), step)
         if out is not None:
             write_tree(Path(out), library.files(), library.name, force)
             step()

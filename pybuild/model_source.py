@@ -52,7 +52,7 @@ class Given:
     folder: Path | None
 
 
-def given(what: Source) -> Given:
+def read_source(what: Source) -> Given:
     """The model that the user passed, as bytes with a name.
 
     Errors  BuildError for what cannot be read, or is of another format

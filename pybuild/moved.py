@@ -1,4 +1,4 @@
-"""Modules by the names that pages of 0.2.0 told users to import, for one version."""
+"""Old import paths of public modules, kept for one version."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, *, frozen=False, eq=True, repr=True):
-        """As dataclasses.dataclass; of its options those that pybuild uses. Subclasses
+        """Same as dataclasses.dataclass, with the options that pybuild uses. Subclasses
         that are dataclasses, too, are made by this one.
         """
         if cls is None:
@@ -159,7 +159,7 @@ _NAMES = "__old_names__"
 
 
 def renamed(**names: str) -> Callable[[type[T]], type[T]]:
-    """Of a frozen dataclass; names: old one to the name that the field has today.
+    """Lets a frozen dataclass accept old field names; names: old -> today's.
 
     `@renamed(how="placement")`: `.how` still reads `.placement`, with a
     DeprecationWarning, and `with_old_keys` gives the dict of such a value both keys.

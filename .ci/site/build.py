@@ -5,6 +5,7 @@ HTML and as man pages. `build.py [FOLDER]`; a warning of any tool is an error.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import shutil
 import subprocess
@@ -44,6 +45,7 @@ WARN_AS_ERROR = FAIL_ON_WARNINGS
 def stage() -> None:
     """The pages, side by side: those of docs/ at the top."""
     sys.path.insert(0, str(HERE))
+    import notebooks
     import pages
 
     shutil.rmtree(SOURCE, ignore_errors=True)
@@ -54,6 +56,10 @@ def stage() -> None:
     shutil.copytree(ROOT / "examples", SOURCE / "examples", ignore=junk)
     (SOURCE / "changes").mkdir()
     shutil.copy(ROOT / "changes" / "README.md", SOURCE / "changes")
+    for file in sorted(SOURCE.rglob("*.ipynb")):
+        text = notebooks.page(json.loads(file.read_text(encoding="utf-8")))
+        file.with_suffix(".md").write_text(text, encoding="utf-8")
+        file.unlink()
     for page in sorted(SOURCE.rglob("*.md")):
         page.write_text(_of_site(page.read_text()))
     for folder, made in (
@@ -75,6 +81,7 @@ def _of_site(text: str) -> str:
     text = re.sub(r"\]\(((?:\.\./\.\./)?)docs/", r"](\1", text)
     # by title, not by the name of a file
     text = re.sub(r"\[[\w/-]+\.md\](\([\w./-]+\.md)", r"[]\1", text)
+    text = text.replace(".ipynb)", ".md)")
     return text.replace("](../examples/", "](examples/")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.boards.device import Device, program_of, run_program, run_recorded
 from pybuild.dtype import Array
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.host.trace import recorded
 from pybuild.package.curve import Fit, fit_facts
 from pybuild.records import dataclass
@@ -154,7 +154,7 @@ def on_host(
     library: Library, given: Sequence[Inputs], per_layer: bool
 ) -> list[dict[str, Array]]:
     """The outputs of back end llvm on this machine."""
-    net = lend(library.host("llvm"))
+    net = bind_lazy(library.host("llvm"))
     try:
         found = []
         for inputs in given if per_layer else ():

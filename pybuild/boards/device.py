@@ -185,7 +185,7 @@ def choose_simulator(
 
 
 def missing_simulator(name: str, board: Board, both: bool = False) -> str:
-    """What to install for a simulator; "" if nothing helps."""
+    """The package to install for a simulator; "" if none helps."""
     if name == "qemu":
         return qemu_package(board)
     there = board.core.unicorn and not both

@@ -160,7 +160,7 @@ def _rest(a: Linear, b: Linear, facts: Facts) -> Linear | None:
 
 
 def _shifted_down(a: Linear, b: Linear, facts: Facts) -> Linear | None:
-    """Rounded down."""
+    """The shifted value, rounded down."""
     if b.known is None:
         least, most = facts.range(a)
         return unknown(min(least, 0, most), max(most, 0, least))

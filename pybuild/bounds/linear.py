@@ -114,7 +114,7 @@ class Facts:
         return found
 
     def _follow(self) -> bool:
-        """Takes what is implied by what holds; whether there was any."""
+        """Adds the facts that known facts imply; True if there were any."""
         left = []
         for condition, fact in self.implied:
             if self._search(condition.times(-1), 0) <= 0:

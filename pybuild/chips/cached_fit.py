@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.chips.fit import ChipFit, Need, fit
-from pybuild.files.result_cache import keep, kept, tool_digest
+from pybuild.files.result_cache import load_result, store_result, tool_digest
 from pybuild.model import Model
 from pybuild.progress import Progress, silent
 
@@ -23,16 +23,16 @@ def fit_once(
     progress: Progress = silent,
     **options: Any,
 ) -> tuple[ChipFit, ...]:
-    """What fit() gives, from the cache where it was made before.
+    """Returns the result of fit(), from the cache if it is there.
 
     Errors  BuildError; a `ram_limit` that no plan keeps
     """
     name = f"fit-{_key(model, latency, options)}"
-    data = kept(name)
+    data = load_result(name)
     found = None if data is None else _read(data)
     if found is None:
         found = fit(model, latency, progress, **options)
-        keep(name, json.dumps([asdict(one) for one in found]).encode())
+        store_result(name, json.dumps([asdict(one) for one in found]).encode())
     return found
 
 
@@ -52,7 +52,7 @@ def _key(model: Model, latency: object, options: Mapping[str, Any]) -> str:
 
 
 def _read(data: bytes) -> tuple[ChipFit, ...] | None:
-    """None for a damaged file."""
+    """The results in the bytes of a cache file; None: it is damaged."""
     try:
         return tuple(_of_plain(one) for one in json.loads(data))
     except (ValueError, KeyError, TypeError):

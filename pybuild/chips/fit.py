@@ -4,27 +4,33 @@ the estimated time, and what would make it fit.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
 from dataclasses import asdict, replace
 from typing import Any
 
 from pybuild.entry import load
 from pybuild.errors import BuildError
+from pybuild.files.processes import without_main, worker_pool
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.model_source import Source
 from pybuild.options.many import FitOptions
-from pybuild.options.option import options_in, told
+from pybuild.options.option import options_in, parse_options
 from pybuild.options.table import BuildOptions
 from pybuild.package.totals import CODE, STACK, totals
 from pybuild.passes.ends.integer_ends import integer_ends
 from pybuild.progress import Progress, Steps, silent
 from pybuild.records import dataclass
 from pybuild.savings import changes
+from pybuild.select.build_seconds import nominal_seconds
+from pybuild.select.core_prices import plan_key
 from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
+from pybuild.targets.names import target_named
 
 # cycles for each instruction that a report estimates, of MLPerf Tiny's int8 nets on
 # each core: by the timings that are published of M0, M3, M4 (the M33 has the M4's),
@@ -44,6 +50,7 @@ FLOAT_PACE = {"generic": 54.0}  # likewise, of that CNN in floats
 _ROUGH = 1.0
 _FASTER = ("--optimise speed",)
 _ALIGN = 16
+_LONG = 2.0  # nominal seconds of all plans, from which processes are worth their start
 
 
 @dataclass(frozen=True)
@@ -112,18 +119,66 @@ def fit(
     """
     most: float | None = options_in(FitOptions)[0].read(latency)
     model = model if isinstance(model, Model) else load(model)
-    chips = all_chips()
-    by_target = _Builds(model, options)
+    owners, chips = _owners(), all_chips()
     most_cores = max(chip.equal_cores for chip in chips)
-    if by_target.cores > most_cores:
-        what = f"no chip of `crt fit` has {by_target.cores} equal cores"
+    cores = _cores(options)
+    if cores > most_cores:
+        what = f"no chip of `crt fit` has {cores} equal cores"
         raise BuildError("--cores", what, f"1 to {most_cores}")
-    owners = _owners()
-    step, found = Steps(progress, len(chips)), []
-    for chip in chips:
-        found.append(_fit(chip, by_target, most, owners.get(chip.name, ())))
-        step()
+    groups = _groups(chips)
+    jobs = [
+        _Job(model, tuple((one, owners.get(one.name, ())) for one in group), most,
+             options)
+        for group in groups
+    ]  # fmt: skip
+    step, found = Steps(progress, len(chips)), list[ChipFit]()
+    for results in _results(jobs):
+        for one in results:
+            found.append(one)
+            step()
     return tuple(sorted(found, key=lambda one: (not one.fits, one.seconds, one.chip)))
+
+
+def _groups(chips: Sequence[Chip]) -> list[list[Chip]]:
+    """The chips, those together that get the same plan."""
+    found: dict[Hashable, list[Chip]] = {}
+    for chip in chips:
+        key = plan_key(target_named(chip.core.target))
+        found.setdefault(key, []).append(chip)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Chips that get the same plan, each with its boards, and what is asked of them."""
+
+    model: Model
+    chips: tuple[tuple[Chip, tuple[str, ...]], ...]
+    latency: float | None
+    options: Mapping[str, Any]
+
+    def run(self) -> list[ChipFit]:
+        builds = _Builds(self.model, self.options)
+        return [_fit(one, builds, self.latency, boards) for one, boards in self.chips]
+
+
+def _results(jobs: Sequence[_Job]) -> Iterator[list[ChipFit]]:
+    """The results of all jobs, on all processors where that saves seconds."""
+    graph, count = jobs[0].model.graph, min(os.cpu_count() or 1, len(jobs))
+    weights = sum(value.nbytes for value in graph.constants.values())
+    if len(jobs) * nominal_seconds(len(graph.nodes), weights, True) < _LONG:
+        count = 1
+    if count == 1:
+        yield from (job.run() for job in jobs)
+        return
+    pool = worker_pool(count)
+    try:
+        with without_main():
+            begun = [pool.submit(_Job.run, job) for job in jobs]
+        for done in as_completed(begun):
+            yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def verdict(found: Sequence[ChipFit]) -> str:
@@ -151,15 +206,19 @@ def _owners() -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _cores(options: Mapping[str, Any]) -> int:
+    own = {word: options[word] for word in ("cores",) if word in options}
+    return parse_options(BuildOptions, own)[0].cores
+
+
 class _Builds:
-    """Plans of one model, each made once."""
+    """Plans of one model, each made once, for targets that all get the same."""
 
     def __init__(self, model: Model, options: Mapping[str, Any]) -> None:
         self.model, self.options = model, dict(options)
-        own = {word: options[word] for word in ("cores",) if word in options}
-        self.cores = told(BuildOptions, own)[0].cores
+        self.cores = _cores(options)
         self.is_float = any(t.dtype.name == "FLOAT32" for t in _weights(model))
-        self._made: dict[tuple[str, int, str], Library | None] = {}
+        self._made: dict[tuple[int, str], Library | None] = {}
 
     def of(self, chip: Chip) -> Library:
         made = self.tried(chip)
@@ -169,7 +228,7 @@ class _Builds:
     def tried(self, chip: Chip, **changed: Any) -> Library | None:
         """The build for a chip's cores; None if there is no such plan."""
         cores = self.cores if self.cores <= chip.equal_cores else 1
-        key = chip.core.target, cores, repr(sorted(changed.items()))
+        key = cores, repr(sorted(changed.items()))
         if key not in self._made:
             given = {**self.options, **changed, "target": chip.core.target}
             if cores < self.cores:
@@ -194,8 +253,13 @@ def _weights(model: Model) -> Iterator[Any]:
 def _fit(
     chip: Chip, builds: _Builds, latency: float | None, boards: tuple[str, ...]
 ) -> ChipFit:
+    target = chip.core.target
     library = builds.of(chip)
-    ram, flash, cycles = _ram(library, chip), _flash(library, chip), cycles_of(library)
+    ram, flash, cycles = (
+        _ram(library, chip),
+        _flash(library, chip),
+        cycles_on(target, library),
+    )
     seconds = cycles / chip.hz
     missing = []
     for name, need in (("RAM", ram), ("flash", flash)):
@@ -205,7 +269,7 @@ def _fit(
         missing.append(f"{seconds / latency:.1f} times too slow")
 
     def in_time(other: Library) -> bool:
-        return latency is None or cycles_of(other) / chip.hz <= latency
+        return latency is None or cycles_on(target, other) / chip.hz <= latency
 
     ways = tuple(_ways(chip, builds, library, in_time)) if missing else ()
     return ChipFit(
@@ -245,10 +309,13 @@ def _flash(library: Library, chip: Chip) -> Need:
     return Need(made.flash - made.code + code, chip.flash.size)
 
 
-def cycles_of(library: Library) -> int:
+def cycles_on(target: str, library: Library) -> int:
     """The estimated cycles of an inference from begin to end, without the flash's wait
-    states."""
-    cycles, target = 0.0, library.targets[0].name
+    states.
+
+    library  of that target, or of another that gets the same plan
+    """
+    cycles = 0.0
     for row in library.report.kernels:
         pace = PACE.get(target, _ROUGH)
         if library.plan.graph.tensor(row.output).dtype.name == "FLOAT32":
@@ -286,15 +353,17 @@ def _ladder(
     if not ram.missing and not flash.missing:
         yield _FASTER, {"optimise": "speed"}
         return
+    small_enough = _least_flash(library) <= flash.has
     smaller = {"optimise": "size"} if flash.missing else {}
     words = ("--optimise size",) if flash.missing else ()
     if not ram.missing:
-        yield words, smaller
+        if small_enough:
+            yield words, smaller
         if flash.missing < library.report.flash.weights and chosen.compress == "none":
             yield ("--compress lz4-layer",), {"compress": "lz4-layer"}
         return
     room = (library.report.ram.arena - ram.missing) // _ALIGN * _ALIGN
-    if room <= 0:
+    if room <= 0 or not small_enough:
         return
     least = library.least_arena() if chosen.plan == "rows" else None
     if least is not None and least <= room:
@@ -305,6 +374,21 @@ def _ladder(
     if chosen.input == "keep":
         more = {"optimise": "ram", "input": "reuse"}
         yield ("--optimise ram", "--input reuse"), more
+
+
+def _least_flash(library: Library) -> int:
+    """The bytes of flash that any plan of the model needs: its weights, in the types
+    of the fewest bytes that may hold them."""
+    if library.options.compress != "none":
+        return 0
+    graph, least = library.plan.graph, 0
+    for name, value in graph.constants.items():
+        if value.ndim < 2 or name in graph.parameters:
+            continue
+        few = value.dtype.kind == "f" or value.dtype.name == "int16"
+        few = few or int(value.max()) - int(value.min()) < 16
+        least += value.nbytes // (2 if few else 1)
+    return min(least, library.report.flash.weights)
 
 
 def _would_fit_as_int8(chip: Chip, library: Library) -> bool:

@@ -291,7 +291,7 @@ def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
 def ran(
     args: argparse.Namespace, library: pybuild.Library
 ) -> tuple[pybuild.Library, Mapping[str, Sequence[tuple[int, bool]]]]:
-    """How often a board executes each line; the library is the one that fits it."""
+    """The number of times a board executes each line, and the library that fits it."""
     from pybuild.boards.executed import executed
 
     device = device_of(args)

@@ -54,6 +54,12 @@ class _Completion(argparse.Action):
         parser.exit()
 
 
+# words that people try as verbs
+_OPTIONS_AS_VERBS = dict.fromkeys(
+    ("quantise", "quantize"), "crt build MODEL --quantise SAMPLES.npz does it"
+)
+
+
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """The words as a namespace, without attributes for options that were not given.
 
@@ -66,7 +72,8 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
             top.error(f"argument {word[:-3]}: '--' is not a value")
     verbs = commands(top)
     if words and not words[0].startswith("-") and words[0] not in verbs:
-        top.error(f"there is no verb '{words[0]}': {fitting(words[0], verbs)}")
+        hint = _OPTIONS_AS_VERBS.get(words[0]) or fitting(words[0], verbs)
+        top.error(f"there is no verb '{words[0]}': {hint}")
     actions = commands(verbs[words[0]]) if words and words[0] in verbs else {}
     if actions and words[1:] and words[1][:1] != "-" and words[1] not in actions:
         what = f"there is no action '{words[1]}'"

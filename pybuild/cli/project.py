@@ -77,7 +77,7 @@ def _job(
 def _with(
     args: argparse.Namespace, values: Mapping[str, Value], files: list[str]
 ) -> argparse.Namespace:
-    """The command line, and behind it what the file says."""
+    """The command line, followed by the options of the file."""
     said = {word.replace("-", "_"): value.raw for word, value in values.items()}
     made = argparse.Namespace(**{**said, **vars(args)})
     made.origin = {

@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> Outcome:
     where: dict[str, Any] = {"board": HOST}
     say_target(args)
     if args.on == HOST:
-        from pybuild.host.lazy_buffers import lend
+        from pybuild.host.lazy_buffers import bind_lazy
 
-        net = lend(library.host("llvm"))
+        net = bind_lazy(library.host("llvm"))
         found = [net(**one) for one in given]
         net.close()
     else:

@@ -30,7 +30,7 @@ from pybuild.emit.content import Content
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.files.say import say
-from pybuild.options.option import told
+from pybuild.options.option import parse_options
 from pybuild.options.packages import ESPHOME, PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
 from pybuild.package.page import image_page, report_page, verdict
@@ -177,7 +177,7 @@ def _tree(args: argparse.Namespace) -> Tree:
     Errors  BuildError with everything that is wrong with its models and options
     """
     if args.out is None:
-        hint = "a model's file; or a name in crt.toml, which is not here"
+        hint = "give a model file, or a name in crt.toml (this folder has none)"
         raise_all(
             [
                 BuildError(path, "there is no such file", hint)
@@ -245,7 +245,7 @@ def _package(args: argparse.Namespace) -> PackageOptions:
 
     Errors  BuildError for --archive of no package
     """
-    asked, _ = told(PackageOptions, chosen(PackageOptions, args))
+    asked, _ = parse_options(PackageOptions, chosen(PackageOptions, args))
     if asked.archive and not asked.package:
         raise BuildError("--archive", "needs --package", "--package NAME")
     if args.html and asked.package:

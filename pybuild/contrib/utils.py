@@ -31,7 +31,7 @@ class TempDirectory:
         return str(self.path / name)
 
     def listdir(self) -> list[str]:
-        """Names of what is in it."""
+        """The names of the files in the folder."""
         return sorted(os.listdir(self._folder.name))
 
     def remove(self) -> None:

@@ -21,7 +21,7 @@ _REAL = (DType.FLOAT32, DType.FLOAT64)
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a program begins.
+    """The entry point of a program.
 
     opening    the function; value: whether it returns one
     condition  of the preprocessor; guard: how a comment calls it

@@ -10,7 +10,7 @@ from pybuild.ecosystems.rust_types import facts, inputs_type, outputs_type, size
 
 
 def items(model: RustModel) -> list[str]:
-    """All that a model has but its memory and Model::new."""
+    """The functions of a model, except for its memory and Model::new."""
     lines = ["use ::core::marker::PhantomData;", "", "use ::crt::check;"]
     lines += ["pub use ::crt::{Aligned, Error};", ""]
     for role, ends in (("Input", model.inputs), ("Output", model.outputs)):

@@ -92,7 +92,7 @@ class Built(Protocol):
     def options(self) -> BuildOptions: ...
 
     def image(self) -> bytes:
-        """Of parameters that can be loaded."""
+        """The image of the loadable parameters."""
 
     def get_graph_json(self) -> str: ...
 
@@ -177,7 +177,7 @@ def _sanitised(name: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Whether it may be a member of a struct, whatever headers come before."""
+    """True if a name may be a member of a struct, whatever headers come before."""
     own = text.startswith("_") or _TAKEN.fullmatch(text)
     return text.isidentifier() and not own and not is_keyword(text)
 
@@ -234,7 +234,7 @@ def _sizes(module: str, rows: Iterable[End]) -> Iterable[str]:
 
 
 def _members(rows: Iterable[End]) -> str:
-    """Of a struct: a union where TVM has one name or the other."""
+    """The members of a struct; a union where versions of TVM differ in the name."""
     lines = []
     for end in rows:
         line = f"    void *{end.field};"
@@ -250,7 +250,7 @@ def _assigned(struct_name: str, rows: Iterable[End]) -> str:
 
 
 def _text(name: str) -> str:
-    """As a C string; bytes that are not plain are octal."""
+    """The text as a C string; non-printable bytes are octal."""
     plain = (
         chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}"
         for b in name.encode()

@@ -20,7 +20,7 @@ from pybuild.package.folder import write_file
 from pybuild.params.blob import read_blob, write_blob
 from pybuild.params.image_read import read_image
 from pybuild.params.image_write import write_image
-from pybuild.passes.state import opened
+from pybuild.passes.state import state_as_inputs
 
 FORMAT = 1
 INDEX = "library.json"
@@ -60,7 +60,7 @@ def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
     files: dict[str, bytes] = {}
     index: dict[str, Any] = {"format": FORMAT, "abi": abi(), "models": {}}
     for number, (name, library) in enumerate(libraries.items()):
-        text, params = graphjson.dump(opened(library.graph))
+        text, params = graphjson.dump(state_as_inputs(library.graph))
         folder = f"{number}"
         files[f"{folder}/{GRAPH}"] = text.encode()
         files[f"{folder}/{PARAMS}"] = _kept(library, params)

@@ -258,5 +258,5 @@ def backend_of(name: str | None, default: str) -> str:
 
 
 def described(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Type and shape of each, for facts()."""
+    """The type and shape of each tensor, for facts()."""
     return {t.name: [t.dtype.value, list(t.shape)] for t in tensors.values()}

@@ -57,7 +57,7 @@ class GraphModule(Timed):
     def of(
         cls, source: Source, devices: Sequence[AnyDevice], bound: bool
     ) -> GraphModule:
-        """A new instance; bound: with the weights that the model came with."""
+        """Makes an instance; bound: with the weights of the model."""
         made = cls.__new__(cls)
         made._start(source, devices, bound)
         return made

@@ -23,7 +23,7 @@ _TRAIN = "train it on features(samples) * features.scale, or as float32"
 
 
 def rows_of(net: Graph, bands: int) -> int:
-    """How many rows of features a net's only input holds.
+    """The number of feature rows that a net's only input holds.
 
     Errors  BuildError
     """

@@ -20,7 +20,7 @@ from pybuild.features.tables import (
     mel_bands,
 )
 from pybuild.ir.graph import Graph, Quant, Tensor
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from pybuild.ops.sensors.fft import MOST
 from pybuild.ops.sensors.halving import LEAST
 
@@ -73,7 +73,7 @@ class Features:
             for i in range(count):
                 frame = row[i * self.hop : (i + 1) * self.hop]
                 values = interpret(self.graph, {"samples": frame}, state)
-                state = kept(self.graph, values)
+                state = next_state(self.graph, values)
                 target[i] = values["features"]
         return made.reshape(*given.shape[:-1], count, self.bands)
 

@@ -75,7 +75,8 @@ def _once_full(draft: Draft, y: Tensor, runs: int) -> Tensor:
 
 
 def _hann(size: int) -> Array:
-    """As tables.hann, in float32, but for the cosine, whose last bit is a machine's."""
+    """Same as tables.hann, in float32; the cosine is not, because its last bit depends
+    on the machine."""
     arg = _REAL(np.pi) * 2 / _REAL(size)
     angles = arg * (np.arange(size).astype(_REAL) + _HALF)
     return _whole(_HALF - _HALF * np.cos(angles.astype(np.float64)).astype(_REAL))

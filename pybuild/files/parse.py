@@ -1,5 +1,5 @@
-"""TOML and JSON of strangers to plain values: bytes, depths and counts are limited
-before the parser, which else takes gigabytes for a few kilobytes.
+"""Parses TOML and JSON from untrusted files: bytes, depths and counts are limited
+before the parser, which would need gigabytes for a few kilobytes.
 """
 
 from __future__ import annotations

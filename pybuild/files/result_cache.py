@@ -59,7 +59,7 @@ def _version(name: str) -> str:
         return ""
 
 
-def kept(name: str) -> bytes | None:
+def load_result(name: str) -> bytes | None:
     """The bytes that were kept under a name; None: there are none."""
     try:
         folder = _folder()
@@ -72,7 +72,7 @@ def kept(name: str) -> bytes | None:
     return data
 
 
-def keep(name: str, data: bytes) -> None:
+def store_result(name: str, data: bytes) -> None:
     """Keeps the bytes under a name; what was used longest ago goes."""
     try:
         folder = _folder()

@@ -17,7 +17,7 @@ from pybuild.features.image_chain import with_camera
 from pybuild.features.normalise import folded
 from pybuild.ir.graph import Graph
 from pybuild.model import Model
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from pybuild.options.recipe import Recipe
 from pybuild.passes.stream import streamed
 from pybuild.records import dataclass
@@ -114,7 +114,7 @@ class Chain:
         found: dict[str, list[Array]] = {name: [] for name in graph.outputs}
         for part in self._parts(np.asarray(given)):
             values = interpret(graph, {self.given.name: part}, state)
-            state = kept(graph, values)
+            state = next_state(graph, values)
             for name, rows in found.items():
                 rows.append(values[name])
         shapes = {n: (0, *graph.tensor(n).shape) for n in found}

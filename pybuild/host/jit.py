@@ -151,7 +151,7 @@ class Jit:
 
 
 def _close(engine: Any, after: list[object]) -> None:
-    """Frees the code, then what it was made in and what it calls."""
+    """Frees the code, then the objects that it needs."""
     engine.close()
     after.clear()
 

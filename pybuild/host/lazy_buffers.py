@@ -7,7 +7,7 @@ from pybuild.host.devices import aligned
 from pybuild.host.native import Net
 
 
-def lend(net: Net) -> Net:
+def bind_lazy(net: Net) -> Net:
     """The instance, with every lazy tensor bound; set_input copies to what it has."""
     binds = [(net.bind_input, t) for t in net.inputs]
     binds += [(net.bind_output, t) for t in net.results]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
 from pybuild.host.abi import UnknownName
-from pybuild.host.ndarray import kept
+from pybuild.host.ndarray import is_held
 from pybuild.ir.graph import Tensor, signature
 from pybuild.ops.fixed_point.quant import quantized
 from pybuild.package.grid import as_html
@@ -26,7 +26,7 @@ _WHOLE = 1 << 24  # beyond it, float32 has not every integer
 
 
 def number_of(key: object) -> int | None:
-    """An integer of Python's or numpy's as an int; None: it is none."""
+    """A Python or numpy integer as an int; None: it is not an integer."""
     if isinstance(key, str):
         return None
     try:
@@ -110,7 +110,7 @@ def _exact(tensor: Tensor, value: Any) -> Array:
         given = np.asarray(value, object)  # integers between floats are rounded
         same = np.vectorize(lambda one: _is_kept(kind, one), otypes=[bool])(given)
     elif tensor.dtype.is_float:
-        same = kept(kind, given)
+        same = is_held(kind, given)
     else:
         same = made == given
     if not np.all(same):
@@ -127,7 +127,7 @@ def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
         return bool(np.isfinite(float(value)) and low <= value <= high) and (
             int(value) == value
         )
-    return bool(np.all(kept(kind, np.asarray(value))))
+    return bool(np.all(is_held(kind, np.asarray(value))))
 
 
 def _hint(tensor: Tensor, given: Array) -> str:

@@ -247,7 +247,7 @@ class Net(Named, Binding, Pushing, Keeping):
         return tuple(self.inputs[n].name for n in used)
 
     def written(self, step: int, output: int, tensor: str) -> Array:
-        """Bytes of an output of a step that is held whole, where its kernel writes."""
+        """The bytes that a step writes to an output that is held whole."""
         where = self._model.steps[step].operands[output]
         start = self._ffi.cast("char *", self._graph.base[where.buffer]) + where.at
         size = self.plan.graph.tensor(tensor).bytes

@@ -96,7 +96,7 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
     asnumpy = numpy
 
     def same_as(self, other: object) -> bool:
-        """Whether it is the same memory, in the same shape and type."""
+        """True if both are the same memory, with the same shape and type."""
         if not isinstance(other, np.ndarray):
             return False
         mine, its = self.__array_interface__, other.__array_interface__
@@ -213,13 +213,13 @@ def fitting(
     kinds = "fiub" if dtype.kind == "f" else "iub" if dtype.kind in "iu" else ""
     if have.shape != shape or not (have.dtype == dtype or have.dtype.kind in kinds):
         raise ValueError(f"{want}, not {have.dtype.name}{list(have.shape)}")
-    lost = have[np.logical_not(kept(dtype, have))]
+    lost = have[np.logical_not(is_held(dtype, have))]
     if lost.size:
         raise ValueError(f"{want}, which cannot hold {lost.flat[0]}")
     return np.ascontiguousarray(have, dtype).reshape(shape)
 
 
-def kept(dtype: np.dtype[Any], have: Array) -> Array:
+def is_held(dtype: np.dtype[Any], have: Array) -> Array:
     """Flags for the values that a type can hold: floats rounded, but not to infinity;
     integers exactly.
     """

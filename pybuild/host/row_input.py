@@ -59,7 +59,8 @@ class Pushed:
         return check(int(self._lib.crt_graph_rows_wanted(self._graph, index)))
 
     def go(self, count: int) -> int:
-        """Pushes what was given whole, if that is all; what a run returns."""
+        """Pushes the arrays that were given whole, or ends a run whose rows were
+        pushed; returns its error code."""
         if self.given.keys() != self.rows.keys():
             return int(self._lib.crt_graph_pushed(self._graph))
         given, self.given = self.given, {}

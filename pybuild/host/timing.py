@@ -56,7 +56,7 @@ class BenchmarkResult:
 
 @dataclass(frozen=True)
 class Timing:
-    """How to measure.
+    """How many runs and repeats a measurement takes.
 
     number    calls of a repeat to begin with; each repeat begins with it anew
     repeat    results

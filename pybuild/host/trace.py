@@ -174,7 +174,8 @@ class _Watch:
         return 0
 
     def rest(self, step: int) -> None:
-        """What is not a band (a copy, a wait) and all that is left is this step's."""
+        """Adds the time since the last record to a step: what is not a band (a copy, a
+        wait)."""
         self.seconds[step] += time.perf_counter() - self.now
 
 

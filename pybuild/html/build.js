@@ -17,7 +17,7 @@ function addPanels(data, model) {
   const counted = Boolean(data.measured);
 
   if (report.memory) own("memory", "Memory over time",
-    "Each rectangle is bytes of a region that hold something, from left to right as the run goes on; where layers advance in lock step, rows come and go within a step.", (section) => {
+    "Each rectangle is a tensor or a scratch buffer: its height is bytes, its width the time that it is in use. Where layers advance in lock step, rows come and go within a step.", (section) => {
       const plans = [["This plan", report.memory], ...(data.other ? [[data.other.title, data.other.memory]] : [])];
       section.append(legend(() => [...hues.entries()].slice(0, 9).map(([op, number]) => [op, hue(number)]).concat([["scratch, counters", colour("hatch")], ["inputs", colour("quiet")]])));
       const count = Math.max(...plans.map(([, memory]) => memory.regions.length));
@@ -48,7 +48,7 @@ function addPanels(data, model) {
   own("graph", "Graph", "The graph after all passes, read like text: from left to right, row under row.", (section) => graphPanel(section, report, rows, hues, data.passes));
 
   if (report.bounds?.length) own("bounds", "What holds for any input",
-    "Where data has no say in a place, every input leads to the same addresses; where it has none in a loop, it takes about as long. Instructions are estimated; a bound is what crt bench --simulator unicorn says.", (section) => {
+    "If no index depends on data, every input reads and writes the same addresses; if no loop does, every input takes about the same time. Instructions are estimated; crt bench --simulator unicorn gives an upper bound.", (section) => {
     section.style.minHeight = "";
     section.append(boundsTable(report.bounds), report.stack ? el("p", {}, stackOf(report.stack)) : "");
   });
@@ -58,7 +58,7 @@ function addPanels(data, model) {
   });
 
   own("plans", "RAM against instructions", data.plans ? "Each dot is a plan that no other beats in both: the fastest with that much RAM." :
-    "The other plans were not computed for this page: crt report MODEL does.", (section) => {
+    "This page does not hold the other plans: crt report MODEL computes them.", (section) => {
     if (data.plans) section.append(front(data.plans).holder, folded("As a table", frontTable(data.plans)));
     else section.style.minHeight = "";
   });
@@ -155,7 +155,7 @@ function answersOf(data) {
   const lacks = (chip) => `${chip.chip} (${[["RAM", chip.ram], ["flash", chip.flash]].filter(([, left]) => left < 0).map(([what, left]) => `${size(-left)} of ${what} too little`).join(", ")})`;
   const fit = data.chips.length ? [`With the runtime and a stack it fits ${said(fits.length)} of the ${said(data.chips.length)} chips of crt fit that run this code`,
     fits.length && not.length ? `: ${fits.map((chip) => chip.chip).join(", ")}. Not ${not.map(lacks).join(", ")}.` : not.length ? `: not ${not.map(lacks).join(", ")}.` : "."].join("") :
-    "No chip of crt fit has this core.";
+    "crt fit knows no chip with this core.";
   const first = [...rows].sort((a, b) => b.instructions - a.instructions).filter((row) => row.instructions).slice(0, 3);
   const cost = `${said(spent)} instructions a run, ${data.measured ? "counted" : "by estimate"}. The most are in ${first.map((row) => `${row.node.short ?? row.short} (${share(row.instructions, spent)})`).join(", ")}.`;
   const use = report.cores, together = !use ? "" : use.sliced ? ` On ${said(use.cores)} cores ${use.share.toFixed(2)} of one core's from begin to end, by estimate.` : ` ${oneCore(use)}`;

@@ -23,7 +23,7 @@ panel("figures", "Figures", "Less is green.", (section) => {
   ], found.figures));
 });
 
-panel("memory", "Memory over time", "Both on one scale.", (section) => {
+panel("memory", "Memory over time", "Both builds have the same scale.", (section) => {
   const there = sides.map((report, i) => [names[i], report]).filter(([, report]) => report.memory);
   const count = Math.max(...there.map(([, report]) => report.memory.regions.length));
   for (let region = 0; region < count; region++) {
@@ -37,7 +37,7 @@ panel("memory", "Memory over time", "Both on one scale.", (section) => {
   }
 });
 
-panel("layers", "Layers", found.layers.length ? "Those that differ." : "No layer differs.", (section) => {
+panel("layers", "Layers", found.layers.length ? "Only layers that differ are listed." : "All layers are the same.", (section) => {
   if (!found.layers.length) return;
   const spent = (row, side) => row[side]?.instructions ?? 0;
   const option = () => ({
@@ -60,7 +60,7 @@ panel("layers", "Layers", found.layers.length ? "Those that differ." : "No layer
     ], found.layers));
 });
 
-panel("code", "Code", found.kernels.length ? "Kernels that differ, in bytes as estimated." : "No kernel differs.", (section) => {
+panel("code", "Code", found.kernels.length ? "Only kernels that differ are listed, in estimated bytes." : "All kernels are the same.", (section) => {
   if (!found.kernels.length) return;
   section.append(table("Kernels that differ", [
     { head: "kernel", of: (row) => el("code", {}, row.name) },
@@ -70,7 +70,7 @@ panel("code", "Code", found.kernels.length ? "Kernels that differ, in bytes as e
   ], found.kernels));
 });
 
-panel("options", "Options", found.options.length ? "Those that differ." : "No option differs.", (section) => {
+panel("options", "Options", found.options.length ? "Only options that differ are listed." : "All options are the same.", (section) => {
   if (found.options.length) section.append(table("Options that differ", [
     { head: "option", of: (row) => row.name },
     { head: names[0], of: (row) => el("code", {}, JSON.stringify(row.one)) }, { head: names[1], of: (row) => el("code", {}, JSON.stringify(row.other)) },

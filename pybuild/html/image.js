@@ -5,7 +5,7 @@ const { image, parts } = data;
 const models = Object.entries(parts);
 const shades = new Map(models.map(([name], i) => [name, i]));
 
-panel("models", "Models", "What each has by itself; what the image takes is above.", (section) => {
+panel("models", "Models", "The needs of each model by itself; the needs of the whole image are above.", (section) => {
   section.style.minHeight = "";
   const spent = (one) => total(one.report.kernels, (row) => row.instructions);
   section.append(table("Models of the image", [
@@ -24,7 +24,7 @@ panel("models", "Models", "What each has by itself; what the image takes is abov
 const regionNames = [...new Set(image.memory.map((block) => block.region))];
 const heldBy = (block) => block.model || block.holds;
 
-panel("regions", "Memory of the image", "Each bar is a model's own memory, or what one model hands to another, where it lies. Models that take turns lie on top of each other; the map of each model below says what is in its own.", (section) => {
+panel("regions", "Memory of the image", "Each bar is the memory of one model, or a tensor that one model passes to another, at its address. Models that take turns share the same bytes. The report of each model shows what its memory holds.", (section) => {
   for (const region of regionNames) section.append(el("h3", {}, `${region}: ${said(regionBytes(region))} bytes`), regionMap(region).holder);
   section.append(table("What lies where", [
     { head: "holds", of: heldBy }, { head: "region", of: (block) => block.region },
@@ -54,7 +54,7 @@ function regionMap(region) {
   return chart(`What lies in ${region}; the table below has the numbers.`, 60 + 40 * Math.max(blocks.length, 1), option, blocks.length);
 }
 
-panel("shared", "What models share", `${said(image.flash.saved)} bytes of weights would lie in flash once more if each model had its own.`, (section) => {
+panel("shared", "What models share", `${said(image.flash.saved)} bytes of flash are saved because models share equal weights.`, (section) => {
   section.style.minHeight = "";
   if (!image.shared.length) section.append(el("p", {}, "No kernel and no constant is the same in two models."));
   else section.append(table("Kernels and constants of several models", [

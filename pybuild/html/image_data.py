@@ -18,7 +18,7 @@ def of_image(report: ImageReport, members: Mapping[str, Built]) -> dict[str, Any
 
 
 def of_image_report(report: Mapping[str, Any]) -> dict[str, Any]:
-    """report: as report.json of an image has it"""
+    """The data of an image's page; report: as report.json of an image has it"""
     return _whole(report, {one["name"]: of_report(one) for one in report["models"]})
 
 

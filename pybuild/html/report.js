@@ -4,7 +4,7 @@
 addPanels(data, "");
 start({
   top: [el("div", {}, el("h1", {}, data.report.name), el("p", { class: "soft" },
-    `for ${data.report.target}, --optimise ${data.report.optimise}; its results follow: ${data.report.reference}`))],
+    `for ${data.report.target}, --optimise ${data.report.optimise}; results follow ${data.report.reference}`))],
   tiles: el("div", {}, tilesOf(data), answersOf(data)),
   foot: foot(data.report.provenance.pybuild),
 });

@@ -31,7 +31,7 @@ const state = { left: new Map(axes.map((axis) => [axis.name, new Set()])), x: to
 
 const visible = (row) => axes.every((axis) => !state.left.get(axis.name).has(axis.of(row)));
 
-/** Those that no other beats in all that counts. */
+/** The Pareto-optimal rows. */
 function front(rows) {
   const counts = [...state.counts], points = rows.filter((row) => counts.every((one) => row[one.key] !== null))
     .map((row) => ({ row, at: counts.map((one) => (one.more ? -row[one.key] : row[one.key])) }));
@@ -99,15 +99,18 @@ function spotsOption() {
   };
 }
 
+/** A short value stays on one line. */
+const whole = (text) => (text.length <= 16 ? el("span", { class: "whole" }, text) : text);
+
 function rowsTable() {
   const link = (row) => (row.report ? el("a", { href: row.report }, row.model) : row.model);
   const rows = [...shown].sort((a, b) => Number(best.has(b)) - Number(best.has(a)));
   return table("Builds, Pareto-optimal ones first", [
-    { head: "report of", of: link },
-    ...axes.filter((axis) => axis.name !== "model").map((axis) => ({ head: axis.name, of: axis.of })),
+    { head: "model", of: link },
+    ...axes.filter((axis) => axis.name !== "model").map((axis) => ({ head: axis.name, of: (row) => whole(axis.of(row)) })),
     ...told.map((one) => ({ head: one.name, number: true, sort: (row) => row[one.key] ?? (one.more ? -Infinity : Infinity), of: (row) => figure(one, row) })),
     { head: "Pareto-optimal", of: (row) => (best.has(row) ? "yes" : "no") },
-    { head: "again by", of: (row) => (row.command ? folded("command", el("code", {}, row.command)) : "–") },
+    { head: "command", of: (row) => (row.command ? folded("show", el("code", {}, row.command)) : "–") },
   ], rows);
 }
 
@@ -123,7 +126,7 @@ function check(label, on, act) {
 
 const choice = (name, ...boxes) => el("fieldset", {}, el("legend", {}, name), boxes);
 
-if (built.length) panel("builds", "What no other build beats", "Each point is a build. Full ones are beaten by no other of the same model in all that counts; a click opens its report, and so do the links of the table.", (section) => {
+if (built.length) panel("builds", "Pareto-optimal builds", "Each point is a build. Filled points are Pareto-optimal: no other build of the same model is at least as good in all counted figures and better in one. Click a point, or a name in the table, to open its report.", (section) => {
   status = el("p", { role: "status" });
   holder = el("div");
   spots = chart("Builds by two measures; the table below has the numbers and the links.", 460, spotsOption, 2000);
@@ -140,9 +143,9 @@ if (built.length) panel("builds", "What no other build beats", "Each point is a 
   setTimeout(press);
 });
 
-if (failed.length) panel("failed", "What could not be built", "", (section) => {
+if (failed.length) panel("failed", "Failed builds", "", (section) => {
   section.style.minHeight = "";
-  section.append(table("Builds that failed", [
+  section.append(table("The reason of each", [
     { head: "model", of: (row) => row.model },
     ...axes.filter((axis) => axis.name !== "model").map((axis) => ({ head: axis.name, of: axis.of })),
     { head: "why", of: (row) => row.problems.map((one) => `${one.where}: ${one.what}${one.hint ? `. Hint: ${one.hint}` : ""}`).join("; ") },

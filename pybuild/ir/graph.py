@@ -119,7 +119,7 @@ class State:
 
     @property
     def begun(self) -> Array:
-        """What a run of the file begins with."""
+        """The value with which a run of the file begins."""
         return self.initial if self.in_file is None else self.in_file
 
 

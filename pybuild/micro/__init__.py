@@ -1,4 +1,4 @@
-"""What scripts take from tvm.micro: a build as a model library format archive."""
+"""Replacements for tvm.micro: a build as a model library format archive."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class WideProduct:
 
 
 def product_of(node: Node, graph: Graph) -> Product | WideProduct | None:
-    """Of a matmul with the attribute `rounding`; None: its integers wrap.
+    """The rounding of a matmul with the attribute `rounding`; None: its integers wrap.
 
     Errors  BuildError for what is not int8 or int16 with a scale, and for sums or
             scales beyond what holds them

@@ -61,7 +61,7 @@ def infer_quantize(node: Node, graph: Graph) -> Types:
 
 
 def has_zero(node: Node) -> bool:
-    """Whether a quantize_dynamic gives zero points."""
+    """True if a quantize_dynamic has zero points as a further output."""
     return bool(node.attrs["rule"] != "symmetric")
 
 
@@ -149,7 +149,7 @@ def _operands(node: Node, graph: Graph, axes: int) -> tuple[Tensor, Tensor]:
 
 
 def most_taps(shape: Sequence[int], axis: int) -> bool:
-    """Whether every sum of a layer fits int32; axis: that of output channels."""
+    """True if every sum of a layer fits int32; axis: that of output channels."""
     return 0 not in shape and math.prod(shape) // shape[axis] <= _MOST_TAPS
 
 

@@ -52,7 +52,7 @@ def interpret(
     return values
 
 
-def kept(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+def next_state(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
     """The state that the next run begins with, after a run that made these values."""
     return {name: values[state.next] for name, state in graph.state.items()}
 

@@ -193,7 +193,8 @@ def lerps(node: Node, graph: Graph) -> tuple[Lerp, Lerp]:
 
 @dataclass(frozen=True)
 class Between:
-    """Where values of a resized axis lie, in 1024ths of one: at = scale * i + start.
+    """The source positions of a resized axis, in 1024ths of a pixel: at = scale * i +
+    start.
 
     Source  LiteRT ResizeBilinearInteger
     """
@@ -212,7 +213,7 @@ class Between:
 
 
 def betweens(node: Node, graph: Graph) -> tuple[Between, Between]:
-    """Of the rows and of the columns of a resize_bilinear.
+    """The source positions of the rows and of the columns of a resize_bilinear.
 
     attrs  sizes; corners: the outermost ones stay where they are; half: values are in
            the middle of their pixels

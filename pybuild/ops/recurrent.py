@@ -178,7 +178,7 @@ def lstm_parameters(node: Node, graph: Graph) -> LstmParameters:
 
 
 def _before_point(node: Node, graph: Graph, c: Tensor) -> int:
-    """How many bits of the cell state are before its point."""
+    """The number of integer bits of the cell state."""
     whole_quant(node, graph, c)
     fraction, exponent = math.frexp(c.scale)
     bits = exponent - 1 + _OUT

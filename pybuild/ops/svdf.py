@@ -124,7 +124,7 @@ def svdf_parameters(node: Node, graph: Graph) -> SvdfParameters:
 
 
 def _scale(a: Tensor, b: Tensor, to: Tensor) -> Pair:
-    """As LiteRT has it, in float32."""
+    """The scale as LiteRT computes it, in float32."""
     scale = np.float32(a.scale) * np.float32(b.scale) / np.float32(to.scale)
     return quantize_multiplier(float(scale))
 
@@ -141,7 +141,7 @@ def _must_fit(node: Node, graph: Graph, made: SvdfParameters) -> None:
 
 
 def svdf(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Numpy meaning."""
+    """The reference of svdf in numpy."""
     batch, _, units, rank, memory = sizes(node, graph)
     x, state, feature, time = (value(values, i) for i in range(BIAS))
     given = optional(node, graph, BIAS) is not None

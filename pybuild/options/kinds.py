@@ -93,7 +93,7 @@ def file(suffix: str) -> Kind:
 
 
 def word(*known: str) -> Kind:
-    """One of a few."""
+    """Reads one of a few words."""
 
     def read(value: Any) -> str:
         if value not in known:

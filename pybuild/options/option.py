@@ -124,7 +124,9 @@ def british(name: str, known: Iterable[str]) -> str:
     return other if other in here else name
 
 
-def told(kind: type[Chosen], given: Mapping[str, Any]) -> tuple[Chosen, list[Problem]]:
+def parse_options(
+    kind: type[Chosen], given: Mapping[str, Any]
+) -> tuple[Chosen, list[Problem]]:
     """The options of a class by their keywords, and everything that is wrong with them;
     what is wrong has its default.
 
@@ -149,7 +151,7 @@ def read_options(kind: type[Chosen], given: Mapping[str, Any]) -> Chosen:
 
     Errors  BuildError with everything that is wrong
     """
-    made, found = told(kind, given)
+    made, found = parse_options(kind, given)
     if found:
         raise BuildError.of(found)
     return made

@@ -59,7 +59,7 @@ def code_pieces(plan: Plan, options: Options) -> tuple[CodePiece, ...]:
 
 
 def _used(plan: Plan, options: Options) -> dict[str, tuple[str, Option]]:
-    """By what it makes, each layer's name and what computes it."""
+    """The name and the kernel of each layer, by its output."""
     used: dict[str, tuple[str, Option]] = {}
     for step in plan.steps:
         if not step.node.outputs:

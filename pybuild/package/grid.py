@@ -87,7 +87,7 @@ def _least_name(cells: Sequence[str]) -> int:
 
 
 def _cut(names: Sequence[str], width: int) -> list[str]:
-    """Where they differ is not known: mostly at the end, or half way."""
+    """Shortens a text at its middle: names mostly differ at the end or half way."""
     for share in (0.5, 0.75, 0.25, 0.9, 0.1):
         made = [shortened(name, width, share) for name in names]
         if len(set(made)) == len(set(names)):

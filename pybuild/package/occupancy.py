@@ -105,7 +105,7 @@ def occupancy(plan: Plan) -> Occupancy | None:
 
 
 def _stages(occupied: Occupied) -> Iterator[StageTimes]:
-    """Where blocks are alive as wholes, a stage is one time."""
+    """The time steps of a stage; one if its blocks are alive as wholes."""
     first = 0
     for number, clock in enumerate(clocks(occupied.found)):
         end = first + len(clock.works)

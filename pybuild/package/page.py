@@ -128,7 +128,8 @@ def _rows(report: Report, names: _Names) -> Iterator[str]:
             yield f"set    {names(row.tensor)} keeps {names(row.shares_with)} alone"
         if row.rows:
             over = f" of {names(row.shares_with)}" if row.shares_with else ""
-            yield f"{row.placement:6} {names(row.tensor)}: {row.rows} rows{over}"
+            rows = "1 row" if row.rows == 1 else f"{row.rows} rows"
+            yield f"{row.placement:6} {names(row.tensor)}: {rows}{over}"
     if report.cores is not None:
         yield f"cores  {_cores(report.cores, report.ram.arena)}"
     if report.state:

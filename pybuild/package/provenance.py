@@ -38,7 +38,8 @@ class Origin(Protocol):
 
 
 def provenance_of(recipe: Recipe | None, build: BuildOptions) -> dict[str, Any]:
-    """For report.json: reading it again makes the same tree; None: of an image."""
+    """The provenance for report.json, from which the same tree can be built again;
+    None: an image's."""
     own = recipe.to_json() if recipe is not None else {}
     return {"pybuild": __version__, **own, "build": plain(keywords(build))}
 

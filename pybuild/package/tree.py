@@ -99,7 +99,7 @@ def program_of_model(tables: Tables) -> dict[str, str]:
 
 
 def _machine(name: str, core: Core | None, has_object: bool) -> dict[str, str]:
-    """How make is told of a core; a check where an object is for one only."""
+    """The flags of a core for make; a check if the object is for one core only."""
     if core is None:
         flags = "-Os -mcpu=cortex-m4 -mthumb"
         return {"make": f"make CC={GCC['arm']} CFLAGS='{flags}'", "machine": ""}

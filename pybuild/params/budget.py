@@ -1,4 +1,4 @@
-"""How much a file may ask for when it is read: nodes, and bytes of values that are
+"""Limits for a file that is read: nodes, and bytes of values that are
 computed of its constants. Knows no format and no operator."""
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _text(data: bytes) -> str | None:
-    """None for bytes that are not text."""
+    """The bytes as text; None: they are not text."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -187,7 +187,7 @@ def _numbers(row: list[str]) -> list[float] | None:
 
 
 def _whole(values: Array) -> Array:
-    """As integers where all are: those of an input that has integers."""
+    """The values as integers, if all are whole numbers."""
     if np.isfinite(values).all() and (values == np.rint(values)).all():
         return values.astype(np.int64)
     return values

@@ -77,7 +77,7 @@ def _longest(data: bytes, places: list[int], at: int, end: int) -> tuple[int, in
 
 
 def _common(data: bytes, a: int, b: int, end: int) -> int:
-    """How many bytes from a on equal those from b on, b's before `end`."""
+    """The length of the common prefix of the bytes at a and at b, up to `end`."""
     length, step = 0, 32
     while step:
         size = min(step, end - b - length)

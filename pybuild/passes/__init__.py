@@ -42,7 +42,7 @@ from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
-from pybuild.passes.state import closed, opened
+from pybuild.passes.state import inputs_as_state, state_as_inputs
 from pybuild.passes.turns.roll import roll
 from pybuild.records import dataclass
 
@@ -131,7 +131,7 @@ def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
     verify_scales(graph)
     given = bool(graph.storage) or graph.is_placed
     before = graph if given else with_state_order(graph)
-    graph = opened(before)
+    graph = state_as_inputs(before)
     with np.errstate(all="ignore"):  # constants of a damaged file
         for name, one in AS_GIVEN if given else PIPELINE:
             made = one(graph, options)
@@ -140,7 +140,7 @@ def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
             graph = made
             if seen is not None:
                 seen(name, graph)
-    return closed(graph, before)
+    return inputs_as_state(graph, before)
 
 
 def float_graph(graph: Graph) -> Graph:

@@ -64,12 +64,12 @@ def _outputs(node: Node, other: Node) -> dict[str, str]:
 
 
 def _elements(node: Node, makers: Mapping[str, Node]) -> tuple[str, str]:
-    """Which elements a node reads in any order, and by which rule."""
+    """The elements that a node reads, in any order, and the rule."""
     return _before(node.inputs[0], makers), str(node.attrs["rule"])
 
 
 def _before(name: str, makers: Mapping[str, Node]) -> str:
-    """What a tensor was before it was moved."""
+    """The tensor before data movement."""
     while name in makers and makers[name].op in _MOVES:
         name = makers[name].inputs[0]
     return name
@@ -135,7 +135,8 @@ class _Joined:
         return node if fits else None
 
     def _sums(self, cast: Node) -> _Sums | None:
-        """What a node makes real numbers of: sums - zero * totals of the weights."""
+        """The integer sums that a node dequantises: sums - zero * totals of the
+        weights."""
         if cast.op != "map" or cast.attrs["fn"] != "cast":
             return None
         if self.graph.tensor(cast.output).dtype is not DType.FLOAT32:
@@ -161,7 +162,7 @@ class _Joined:
         return np.array_equal(totals(layer.with_attrs(axis=_axis(layer)), w), total)
 
     def _moved(self, name: str) -> str:
-        """What a tensor was before it was given another shape, its last axis kept."""
+        """The tensor before a reshape that keeps its last axis."""
         node = self._maker(name, "reshape")
         while node is not None and node.inputs[0] not in self.graph.constants:
             before, after = (self.graph.tensor(n).shape for n in (node.inputs[0], name))
@@ -218,7 +219,7 @@ class _Joined:
         return None
 
     def _is_scale(self, name: str, quantise: Node) -> bool:
-        """Whether it is the scale of the same elements."""
+        """True if a scale belongs to the same elements."""
         name = _before(name, self.makers)
         node = self.makers.get(name)
         if node is None or node.op != _QUANTIZE or name != node.outputs[1]:
@@ -246,5 +247,5 @@ class _Joined:
 
 
 def _axis(layer: Node) -> int:
-    """Where a layer's weights have output channels."""
+    """The axis of the output channels in a layer's weights."""
     return 2 if layer.op.startswith("depthwise") else 0

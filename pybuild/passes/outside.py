@@ -23,7 +23,7 @@ def drop_outside_taps(graph: Graph) -> Graph:
 
 
 def _less(node: Node, edit: Edit) -> Node | None:
-    """The node over the taps that meet data; None: all do."""
+    """The node with only the taps that meet data; None: all taps do."""
     axis = _WINDOW.get(node.op)
     pads = tuple(node.attrs.get("pads", (0, 0, 0, 0)))
     weights = edit.name(node.inputs[1]) if axis is not None else ""

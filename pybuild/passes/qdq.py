@@ -40,7 +40,7 @@ _BIAS = {DType.INT8: (DType.INT32, 2**31 - 1), DType.INT16: (DType.INT64, 2**62)
 
 @dataclass(frozen=True)
 class Form:
-    """Which integers stand for the real numbers of a tensor."""
+    """The integer type and scale that represent the real numbers of a tensor."""
 
     quant: Quant
     dtype: DType

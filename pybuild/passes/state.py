@@ -150,7 +150,7 @@ def _typed(tensor: Tensor) -> str:
     return f"{tensor.dtype.value}{list(tensor.shape)}{quant}"
 
 
-def opened(graph: Graph) -> Graph:
+def state_as_inputs(graph: Graph) -> Graph:
     """The graph with its state as inputs and outputs, after those of its own."""
     if not graph.state:
         return graph
@@ -159,7 +159,7 @@ def opened(graph: Graph) -> Graph:
     return replace(graph, inputs=inputs, outputs=(*graph.outputs, *ends), state={})
 
 
-def closed(graph: Graph, before: Graph) -> Graph:
+def inputs_as_state(graph: Graph, before: Graph) -> Graph:
     """An opened graph after passes: `before` says what is state.
 
     Errors  BuildError where a next value has another type than the state

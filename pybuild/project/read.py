@@ -55,7 +55,7 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Entry:
-    """A model, an image of several, or what is said for all.
+    """A model, an image of several models, or options for all of them.
 
     file    of a model; models: of an image, by their names
     values  of options by word; by_verb: for one verb only
@@ -80,7 +80,8 @@ class Project:
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
 
     def values(self, entry: Entry, verb: str) -> dict[str, Value]:
-        """The options of a verb for a model or image; what is said last, counts."""
+        """The options of a verb for a model or image; the last value of an option
+        counts."""
         shared = [kind for kind in VERBS[verb] if kind in _SHARED]
         known = {one.word for one in of_words(*shared)}
         found: dict[str, Value] = {}

@@ -13,7 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.files.result_cache import keep, kept, tool_digest
+from pybuild.files.result_cache import load_result, store_result, tool_digest
 from pybuild.ir.graph import Graph
 from pybuild.ir.graph_text import parse, text
 from pybuild.quantisation.draft import Choices
@@ -28,18 +28,18 @@ _ROLE = "quantised"
 def quantised_once(
     graph: Graph, samples: Samples, test: Samples, choices: Choices, stages: Stages
 ) -> tuple[Graph, Quantisation]:
-    """What quantise() gives, from the cache where it was made before.
+    """Returns the result of quantise(), from the cache if it is there.
 
     Errors  BuildError with everything that is wrong with the choices
     """
     name = f"{_ROLE}-{_key(graph, samples, test, choices)}"
-    data = None if choices.wrong else kept(name)
+    data = None if choices.wrong else load_result(name)
     found = None if data is None else _read(data, graph)
     if found is None:
         found = quantise(graph, samples, test, choices, stages)
         made = _written(*found)
         if made is not None:
-            keep(name, made)
+            store_result(name, made)
     stages.done()
     return found
 
@@ -67,7 +67,8 @@ def _arrays(
 
 
 def _written(graph: Graph, report: Quantisation) -> bytes | None:
-    """None for a graph that its text does not hold in full."""
+    """The bytes of a result for the cache; None: the text of its graph is not
+    complete."""
     said = text(graph)
     try:
         again = parse(said)
@@ -83,7 +84,7 @@ def _written(graph: Graph, report: Quantisation) -> bytes | None:
 
 
 def _read(data: bytes, graph: Graph) -> tuple[Graph, Quantisation] | None:
-    """graph: what was quantised, which has what no text holds; None: damaged"""
+    """The result in the bytes of a cache file; None: it is damaged."""
     try:
         facts = json.loads(data)
         made = parse(facts["graph"])

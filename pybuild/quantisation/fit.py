@@ -36,7 +36,7 @@ _TRIED, _AROUND, _WORK = 48, 0.25, 4096
 
 @dataclass(frozen=True)
 class Moments:
-    """How the inputs of a layer's windows go together.
+    """The second moments of a layer's inputs.
 
     Shapes  square [G,K,K]: sums of products, of each group of channels; rows: windows
     """

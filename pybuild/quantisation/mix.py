@@ -60,7 +60,7 @@ def cheapest_mix(draft: Draft, want: Wanted, kept: dict[str, str], most: float) 
 def _gain(
     draft: Draft, want: Wanted, kept: dict[str, str], made: Made, node: Node
 ) -> float:
-    """Error of the outputs that goes when this layer alone is float, by its cost."""
+    """The output error that a layer removes if it alone is float, per cost."""
     alone = draft.made(want, _with(kept, [node]))
     less = made.measured.outputs.noise - alone.measured.outputs.noise
     return less / cost(node, draft.graph)

@@ -57,12 +57,12 @@ class Observed:
 
     @property
     def whole(self) -> Range:
-        """All that was seen, and zero."""
+        """The range of all values that were seen, and zero."""
         return min(float(self.lows.min()), 0.0), max(float(self.highs.max()), 0.0)
 
     @property
     def reach(self) -> Range:
-        """All that was seen, with headroom where zero is no end."""
+        """The range that was seen, with headroom at each end that is not zero."""
         low, high = self.whole
         return (
             low - headroom(-self.lows) if low < 0 else low,

@@ -83,7 +83,7 @@ class _Rewrite:
             self._make(name, DType.INT8 if name in self.whole else DType.FLOAT32)
 
     def _make(self, name: str, dtype: DType) -> str:
-        """The name of a tensor that is made now in this type."""
+        """Adds a tensor of this type; returns its name."""
         self.origin[name] = dtype
         return self._named(name, dtype)
 

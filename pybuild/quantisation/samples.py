@@ -88,8 +88,11 @@ def read_samples(
     """
     data = {name: np.asarray(value) for name, value in data.items()}
     names = set(graph.inputs)
-    found = [_absent(where, name, graph) for name in graph.inputs if name not in data]
-    for name in sorted(data.keys() - names - {LABELS}):
+    others = {n: data[n] for n in sorted(data.keys() - names - {LABELS})}
+    absent = [graph.tensor(name) for name in graph.inputs if name not in data]
+    meant = {one.name: _meant(one, others) for one in absent}
+    found = [_absent(where, one, meant[one.name]) for one in absent]
+    for name in sorted(others.keys() - set(meant.values())):
         hint = f"its inputs are {', '.join(graph.inputs)}; {LABELS} are classes"
         found.append(Problem(where, f"the model has no input '{name}'", hint))
     inputs: dict[str, Array] = {}
@@ -111,8 +114,23 @@ def read_samples(
     return Samples(inputs, classes, next(iter(counts.values()), 0))
 
 
-def _absent(where: str, name: str, graph: Graph) -> Problem:
-    return Problem(where, f"has no array '{name}'", _wanted(graph.tensor(name)))
+def _absent(where: str, tensor: Tensor, meant: str) -> Problem:
+    """meant: the array that is called otherwise; "": there is none"""
+    hint = f"rename its array '{meant}' to '{tensor.name}'" if meant else ""
+    return Problem(where, f"has no array '{tensor.name}'", hint or _wanted(tensor))
+
+
+def _meant(tensor: Tensor, others: Mapping[str, Array]) -> str:
+    """The only array of another name that the input could take; "": none, or
+    several."""
+    fits = [
+        name
+        for name, value in others.items()
+        if value.shape[-len(tensor.shape) :] == tensor.shape
+        or value.shape[1:] == tensor.shape[1:]
+        or _other_order(tensor, value)
+    ]
+    return fits[0] if len(fits) == 1 else ""
 
 
 def _wanted(tensor: Tensor) -> str:

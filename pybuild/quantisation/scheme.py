@@ -69,7 +69,7 @@ class Scheme:
         return (self.wide if dtype is DType.INT16 else self.quants)[name]
 
     def kind(self, node: Node) -> DType:
-        """The type of what a node makes; FLOAT32: it is not an integer one."""
+        """The output type of a node; FLOAT32: the node stays float."""
         if node.output not in self.integers:
             return DType.FLOAT32
         return DType.INT16 if node.output in self.wides else DType.INT8

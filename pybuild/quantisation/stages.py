@@ -1,4 +1,4 @@
-"""How far quantising is: the stage that it is in, and the share of the time that is
+"""The progress of quantising: its stage, and the share of the time that is
 behind it, as MobileNets take it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What scripts for TVM take from tvm.relay: files, a build, parameter files."""
+"""Replacements for tvm.relay: files, a build, parameter files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def build(
     params: Mapping[str, Array] | None = None,
     mod_name: str = "default",
 ) -> Library:
-    """As pybuild.build, in TVM's order of arguments; weights may be replaced.
+    """Same as pybuild.build, with TVM's order of arguments; weights may be replaced.
 
     mod     what pybuild.build takes
     params  values of inputs by name, which are parameters then

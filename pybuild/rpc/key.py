@@ -54,7 +54,7 @@ class Seal:
         return plain if hmac.compare_digest(whole, frame.data) else None
 
 
-def asked() -> bytes:
+def random_bytes() -> bytes:
     """The random bytes that the host adds to a session."""
     return secrets.token_bytes(NONCE_BYTES)
 

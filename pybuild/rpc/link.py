@@ -16,7 +16,7 @@ from pybuild.host.abi import check
 from pybuild.host.locks import one_at_a_time
 from pybuild.records import dataclass
 from pybuild.rpc.frame import EXTRA, Decoder, Frame, Kind, encode
-from pybuild.rpc.key import TAG_BYTES, Key, Seal, asked
+from pybuild.rpc.key import TAG_BYTES, Key, Seal, random_bytes
 from pybuild.rpc.line import Line, RemoteError
 from pybuild.rpc.welcome import (
     LEAST_DATA,
@@ -113,7 +113,7 @@ class Link:
     # ---- frames ---------------------------------------------------------------
 
     def _next(self, until: float) -> Frame | None:
-        """The next frame that is not for people; None: none by then."""
+        """The next binary frame, text for people skipped; None: the time is over."""
         while True:
             while self._arrived:
                 frame = self._arrived.popleft()
@@ -167,7 +167,7 @@ class Link:
     def _offered(self, end: float) -> tuple[Welcome, Seal | None]:
         nonce, pause = secrets.randbits(32), _FIRST_PAUSE
         refusals: list[str] = []
-        mine = b"" if self._key is None else asked()
+        mine = b"" if self._key is None else random_bytes()
         hello = encode(Frame(Kind.HELLO, nonce, 0, mine))
         while self.line.clock() < end:
             self.line.write(hello)

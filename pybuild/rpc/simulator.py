@@ -94,12 +94,12 @@ class QemuLine(SocketLine):
         self._ended()
 
     def _ended(self) -> str:
-        """Ends QEMU; what it said."""
+        """Ends QEMU; returns its output."""
         return (self._last() or b"").decode(errors="replace").strip()
 
 
 def _end(process: subprocess.Popen[bytes], folder: TemporaryDirectory[str]) -> bytes:
-    """Ends QEMU, once; what it said."""
+    """Ends QEMU, once; returns its output."""
     if sys.platform == "win32":
         process.kill()
     _, said = process.communicate()

@@ -10,7 +10,7 @@ from pybuild.options.table import BuildOptions
 from pybuild.passes import Seen
 from pybuild.passes.ends.windows import with_windows
 from pybuild.passes.legalise import of_numbers
-from pybuild.passes.state import assigned, closed, opened
+from pybuild.passes.state import assigned, inputs_as_state, state_as_inputs
 from pybuild.passes.stream import streamed
 from pybuild.select.devices import on_devices
 from pybuild.targets.target import Target
@@ -26,7 +26,9 @@ def for_devices(
     numbers."""
     graph = streamed(graph, streams(asked.stream, graph))
     seen("streamed", graph)
-    graph = closed(on_devices(opened(graph), table, asked.place), graph)
+    graph = inputs_as_state(
+        on_devices(state_as_inputs(graph), table, asked.place), graph
+    )
     seen("on_devices", graph)
     graph = with_windows(graph)
     seen("with_windows", graph)

@@ -69,7 +69,7 @@ def word_pairs(body: tuple[Stmt, ...]) -> int:
 
 
 def _word(stmt: Stmt) -> tuple[bool, str, int]:
-    """Whether it is stored, the pointer and the index of a word; "": it is none."""
+    """True for a store; the pointer and the index of a word; "": it is not a word."""
     match stmt:
         case Let(_, Load(Var(name) as at, Const(int() as index))):
             stored = False
@@ -118,7 +118,7 @@ def crowded(body: tuple[Stmt, ...], most: int) -> int:
 
 
 def turns_given(body: tuple[Stmt, ...]) -> list[Expr]:
-    """How often functions turn that are called here, or in loops."""
+    """The iteration counts of loops in functions that are called here."""
     found = list[Expr]()
     for stmt in body:
         if isinstance(stmt, For):

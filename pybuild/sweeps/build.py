@@ -3,9 +3,7 @@ process."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import threading
 import time
 import warnings
@@ -26,7 +24,7 @@ from pybuild.package.totals import totals_of
 from pybuild.records import dataclass
 from pybuild.sweeps.files import unpacked
 from pybuild.sweeps.job import Job, content_of, to_load
-from pybuild.sweeps.plan import labelled, model_digest, opened
+from pybuild.sweeps.plan import device_of, labelled, model_digest
 
 _MOST = 4  # models that are kept for the next jobs
 _ONE = threading.Lock()
@@ -49,8 +47,8 @@ class Made:
     seconds: float = 0.0
 
 
-def made(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
-    """Never raises: what goes wrong is told of its row.
+def build_job(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
+    """Builds a job; never raises: its row says what failed.
 
     files  of the model and its samples, where the worker has another disk
     """
@@ -84,21 +82,6 @@ def spent() -> float:
     """
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
-
-
-def as_worker() -> None:
-    """Sets up a process that builds: Ctrl-C is left to its parent, and it ends when the
-    parent has gone, for whatever reason.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
 
 
 class _Elsewhere(BuildError):
@@ -167,13 +150,13 @@ def _built(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
-    from pybuild.chips.fit import PACE, cycles_of
+    from pybuild.chips.fit import PACE, cycles_on
 
     known = report["target"] in PACE and report["target"] != "generic"
     return {
         "target": report["target"],
         **asdict(totals_of(report)),
-        "cycles": cycles_of(library) if known else None,
+        "cycles": cycles_on(library.targets[0].name, library) if known else None,
         "macs": report["macs"],
         "board": None,
         "command": report["command"],
@@ -187,7 +170,7 @@ def _counted(job: Job, library: Library) -> dict[str, Any]:
     """
     from pybuild.boards.bench import bench_on_board
 
-    device = opened(job.board, job.build, bool(job.board.get("both")))
+    device = device_of(job.board, job.build, bool(job.board.get("both")))
     if device.to_json() != job.device:
         what = "this worker has another compiler or simulator"
         raise _Elsewhere(f"--on {job.board['on']}", what, "the same one everywhere")
@@ -227,7 +210,7 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
 
     Errors  BuildError for samples without labels, or a model that tells no class
     """
-    from pybuild.host.lazy_buffers import lend
+    from pybuild.host.lazy_buffers import bind_lazy
     from pybuild.verify.classes import classes_of
     from pybuild.verify.own_samples import inputs_of
 
@@ -235,7 +218,7 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
     if graph.windows:
         raise BuildError(library.name, "is a stream: its accuracy is not measured")
     own = labelled(graph, measure)
-    net = lend(library.host("llvm"))
+    net = bind_lazy(library.host("llvm"))
     try:
         said = [net(**one) for one in inputs_of(own)]
     finally:

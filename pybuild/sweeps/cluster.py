@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from pybuild.errors import BuildError, UsageError
-from pybuild.sweeps.build import Made, made
+from pybuild.sweeps.build import Made, build_job
 from pybuild.sweeps.files import packed
 from pybuild.sweeps.job import Job, key_of
 
@@ -56,7 +56,7 @@ class Cluster:
         return max(sum(threads.values()), 1)
 
     def submit(self, job: Job) -> Future[Made]:
-        there = self._client.submit(made, job, self._sent(job), pure=False)
+        there = self._client.submit(build_job, job, self._sent(job), pure=False)
         here: Future[Made] = Future()
         self._there.add(there)
         there.add_done_callback(lambda _: self._ended(there, here))

@@ -100,7 +100,7 @@ class _Maker:
                 self.problems.append(Problem(where, what))
 
     def _job(self, name: str, file: str, words: Words) -> Job | None:
-        """None where something is wrong."""
+        """The job of one combination; None: something is wrong with it."""
         before = len(self.problems)
         groups = {group: _keywords(group, words) for group in _GROUPS}
         if "data" not in groups["quantise"]:
@@ -245,10 +245,10 @@ def _opened(
     from pybuild.targets.board import load_board
 
     build.setdefault("target", load_board(board["on"]).core.target)
-    return device_facts(opened(board, build, both))
+    return device_facts(device_of(board, build, both))
 
 
-def opened(board: Mapping[str, Any], build: Mapping[str, Any], both: bool) -> Any:
+def device_of(board: Mapping[str, Any], build: Mapping[str, Any], both: bool) -> Any:
     """A Device, which is loaded with what simulates it.
 
     Errors  BuildError that says what to install

@@ -4,9 +4,8 @@ Workers may die: what they had in hand is done again.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -16,13 +15,11 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
-from multiprocessing import get_context
-from types import ModuleType
 from typing import Protocol
 
 from pybuild.errors import BuildError, Problem
-from pybuild.sweeps.build import Made, as_worker, made
+from pybuild.files.processes import without_main, worker_pool
+from pybuild.sweeps.build import Made, build_job
 from pybuild.sweeps.job import Job
 
 _TRIES = 3  # of a build whose worker dies
@@ -55,14 +52,11 @@ class Processes:
         self._pool = self._fresh()
 
     def _fresh(self) -> ProcessPoolExecutor:
-        # a fork would copy locks of threads, as that of the progress bar
-        return ProcessPoolExecutor(
-            self.count, mp_context=get_context("spawn"), initializer=as_worker
-        )
+        return worker_pool(self.count)
 
     def submit(self, job: Job) -> Future[Made]:
-        with _without_main():
-            return self._pool.submit(made, job)
+        with without_main():
+            return self._pool.submit(build_job, job)
 
     def renew(self) -> bool:
         self._pool.shutdown(cancel_futures=True)
@@ -76,19 +70,6 @@ class Processes:
             process.terminate()
 
 
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Processes that begin need nothing of the program that sweeps; Python would run it
-    in each of them, again from its top.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
 class Given:
     """An executor of the caller's, who closes it."""
 
@@ -96,7 +77,7 @@ class Given:
         self.count, self._executor = count, executor
 
     def submit(self, job: Job) -> Future[Made]:
-        return self._executor.submit(made, job)
+        return self._executor.submit(build_job, job)
 
     def renew(self) -> bool:
         what = "has lost its workers"

@@ -1,4 +1,4 @@
-"""How LLVM is told of each processor: triple, CPU, features. Knows no kernel.
+"""LLVM's names for each processor: triple, CPU, features. Knows no kernel.
 
 The data layout, and with it pointer bytes and alignment, is LLVM's own of these.
 """
@@ -33,7 +33,7 @@ class Llvm:
 
     @property
     def arch(self) -> str:
-        """As of a core (targets/core.py)."""
+        """The architecture, as in targets/core.py."""
         return "arm" if self.triple.startswith("thumb") else "riscv"
 
     @property

@@ -1,4 +1,4 @@
-"""What scripts for TVM's runtime take from tvm.testing."""
+"""Replacements for tvm.testing."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ event {
 
 @dataclass(frozen=True)
 class Trace:
-    """What was marked.
+    """The marks of a trace.
 
     layers  names of the steps
     hertz   of the counter

@@ -84,7 +84,7 @@ def receive(stream: IO[bytes]) -> Answer | None:
 
 
 class _Child:
-    """The process, and what it has said."""
+    """A child process and its output."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()

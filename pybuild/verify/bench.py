@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.host.trace import layer_seconds, run_of
 from pybuild.ir.graph import Graph
 from pybuild.package.report import Layer, layer
@@ -94,7 +94,7 @@ def bench(
     Errors   BuildError where the back end or LiteRT is missing
     """
     inputs = sample(library.plan.graph, "uniform", (seed, 0)).inputs
-    net = lend(library.host(backend))
+    net = bind_lazy(library.host(backend))
     try:
         rivals = [timed(run_of(net, inputs))]
         name = ""

@@ -64,7 +64,7 @@ def _made(node: Node, graph: Graph, values: Values) -> Sequence[Array]:
 
 
 def terms_of(node: Node, graph: Graph, values: Values) -> Reals | None:
-    """The sum of all terms, each as great as it is; None: the layer is not a sum."""
+    """The sum of the absolute values of all terms; None: the layer is not a sum."""
     if node.op not in _SUMS:
         return None
     free = node.with_attrs(clamp=(None, None)) if "clamp" in node.attrs else node

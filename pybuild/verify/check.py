@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
@@ -296,7 +296,7 @@ def _nets(
     missing = []
     for name in backends or BACKENDS:
         try:
-            nets[name] = lend(library.host(name))
+            nets[name] = bind_lazy(library.host(name))
         except BuildError as error:
             if backends or name == "llvm":
                 raise

@@ -16,7 +16,7 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True)
 class Classes:
-    """The greatest value of the first output is what is said.
+    """Classes of samples: the index of the greatest value of the first output.
 
     count   classes that there are
     labels  the class of each sample; None: not known
@@ -28,7 +28,7 @@ class Classes:
     said: Mapping[str, tuple[int, ...]]
 
     def right(self, who: str) -> int:
-        """Samples whose label was said."""
+        """The number of samples whose class equals the label."""
         pairs = zip(self.labels or (), self.said[who], strict=True)
         return sum(label == class_ for label, class_ in pairs)
 
@@ -38,7 +38,8 @@ class Classes:
         return sum(ours != theirs for ours, theirs in pairs)
 
     def confusion(self, who: str) -> list[list[int]]:
-        """How many samples of a class (row) were said to be of another (column)."""
+        """The confusion matrix: samples by their label (row) and by the class they got
+        (column)."""
         table = np.zeros((self.count, self.count), np.int64)
         for label, class_ in zip(self.labels or (), self.said[who], strict=True):
             table[label, class_] += 1

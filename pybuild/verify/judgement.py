@@ -10,7 +10,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph
 from pybuild.records import dataclass
@@ -102,7 +102,7 @@ def by_roundings(
     """
     graph, total = library.plan.graph, Roundings()
     for name, outputs in ours.items():
-        net = lend(library.host(name))
+        net = bind_lazy(library.host(name))
         try:
             for given, gave in zip(inputs, outputs, strict=True):
                 if graph.state:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem, fitting
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.host.ndarray import converted
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph, Tensor
@@ -97,7 +97,7 @@ def debug(
     known = (
         None if ref is None else reference(ref, path, graph, library.report.rounding)
     )
-    net = lend(library.host(backend))
+    net = bind_lazy(library.host(backend))
     for name, value in inputs.items():
         (net.set_input if net.pushed.rows else net.bind_input)(name, value)
     found = recorded(net, {}, inputs)

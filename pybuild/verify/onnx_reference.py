@@ -69,7 +69,7 @@ def _values(found: Mapping[str, Array], names: Iterable[str]) -> list[Array | No
 
 
 def _names(model: Any, graph: Graph, every: bool | None) -> list[str]:
-    """Tensors between that must be outputs; None: none, not even of softmax."""
+    """Inner tensors that must become outputs; None: none, not even of softmax."""
     wanted = []
     for node in model.graph.node:
         wanted += [n for n in node.output if every and n in graph.tensors]

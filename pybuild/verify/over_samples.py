@@ -14,7 +14,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.host.trace import recorded
 from pybuild.html.samples import LayerError, SampleFacts
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -90,7 +90,7 @@ def over_samples(
     quantised = any(tensor.quant for tensor in graph.tensors.values())
     twin = in_real_numbers(graph) if quantised else None
     seen = {name: _Seen() for node in graph.nodes for name in node.outputs if name}
-    net = lend(library.host("llvm"))
+    net = bind_lazy(library.host("llvm"))
     said: list[int] = []
     try:
         for given in inputs_of(own):

@@ -24,7 +24,8 @@ Labels = ArrayLike | os.PathLike[str]
 
 
 def given_samples(library: Library, data: Any, labels: Labels | None) -> Samples | None:
-    """As inputs of the model, of a stream's whole window; None: there is no data.
+    """The samples as inputs of the model, for a stream as whole windows; None: there is
+    no data.
 
     data, labels  as pybuild.check takes them
     Errors        BuildError with everything that is wrong

@@ -54,7 +54,8 @@ class RealNumbers:
 
 
 def in_real_numbers(graph: Graph) -> RealNumbers | None:
-    """None where an operator means integers by itself, as a table of values does."""
+    """The graph in real numbers; None: an operator is defined on integers, like a
+    table."""
     nodes = []
     biases: dict[str, Array] = {}
     for node in graph.nodes:

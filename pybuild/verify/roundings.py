@@ -85,7 +85,7 @@ class Roundings:
 def roundings(
     path: Path, graph: Graph, inputs: Mapping[str, Array], have: Mapping[str, Array]
 ) -> Roundings | None:
-    """What of one run's tensors `have`, of all layers, is only rounded otherwise.
+    """The tensors of one run `have` that differ only by rounding.
 
     None    of a stream, or where the interpreter has not one of the operators
     Source  random roundings: D. Parker, Monte Carlo arithmetic, 1997

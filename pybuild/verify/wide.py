@@ -44,8 +44,8 @@ class Wide:
 
 
 def wide_sample(graph: Graph, seed: int = 0) -> Wide | None:
-    """The widest on which all values stay finite, in our own numpy model; None: no
-    input is a plain float, or none is finite.
+    """The widest sample on which all values stay finite in numpy; None: no input is
+    a plain float, or none is finite.
     """
     names = [n for n in graph.inputs if is_wide(graph, graph.tensor(n))]
     if not names or graph.bounded or graph.sampled:

@@ -40,7 +40,7 @@ _HINT = "a manifest of micro wake word, version 2"
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the .json beside a net says of it; step: milliseconds between two rows."""
+    """The contents of the .json beside a net; step: milliseconds between two rows."""
 
     word: Word
     step: int

@@ -144,7 +144,7 @@ def _kernels(library: Library, layer: str | None) -> Iterator[object]:
 
 
 def _row(option: Option, mine: Option | None) -> tuple[str, ...]:
-    """mine: the one that is chosen; None: the layer moves no bytes."""
+    """A row of the table; mine: the chosen kernel; None: the layer moves no bytes."""
     times = option.instructions / max(mine.instructions if mine else 0, 1)
     mark = "chosen" if option is mine else ("" if option.usable else "by rows only")
     sizes = f"{option.bytes:,}", f"{option.bytes + option.tables:,}"
@@ -299,7 +299,7 @@ def _fills(line: str) -> bool:
 
 
 def _often(library: Library, func: Func) -> str:
-    """How often an inference calls a kernel; layers that advance together call it for
+    """The number of calls of a kernel in an inference; layers in lock step call it for
     each band.
     """
     rows = (row for row in library.tables.steps if row.kernel == func.name)

@@ -18,7 +18,7 @@ from pybuild.boards.device import Device, firmware_of, program_of, run_samples
 from pybuild.cli import main
 from pybuild.cli.boards import show_fit
 from pybuild.errors import LimitError
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.package.curve import Fit, Point, fit
 from pybuild.verify.samples import example_inputs
 from tests.boards.devices import DIGITS, device, library
@@ -78,7 +78,7 @@ def test_its_bits_are_the_same() -> None:
         assert done.result.ok and done.fit is not None
     inputs = example_inputs(known.plan.graph)
     (found,) = run_samples(board, known, [inputs])
-    net = lend(known.host())
+    net = bind_lazy(known.host())
     for name, value in net(**inputs).items():
         np.testing.assert_array_equal(found[name], value)
 

@@ -15,7 +15,7 @@ from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Tensor
 from pybuild.library import Library
 from pybuild.model import Model
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from tests.graphs.rows import model_of
 
 SHAPE = (1, 6, 5, 4)
@@ -35,7 +35,7 @@ def must_equal(model: Model, runs: int = 4, **options: object) -> Library:
             for name in model.graph.inputs
         }
         found = interpret(model.graph, given, state)
-        state = kept(model.graph, found)
+        state = next_state(model.graph, found)
         made = net.run(**given)
         for name in model.graph.outputs:
             np.testing.assert_allclose(made[name], found[name], 1e-4, 1e-5, name)

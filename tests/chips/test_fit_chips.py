@@ -17,7 +17,9 @@ from pybuild.chips.fit import ChipFit, fit
 from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.install import crt_include, crt_sources
+from pybuild.select.core_prices import plan_key
 from pybuild.targets.chip import all_chips
+from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS, device, library
 from tests.graphs.quantise import samples_of, small
 from tests.toolchains import require, run
@@ -123,6 +125,32 @@ def _wide(tmp_path: Path) -> Path:
     onnx.save(made.make_model(graph, opset_imports=[made.make_opsetid("", 17)],
                               ir_version=8), file)  # fmt: skip
     return file
+
+
+def test_cores_that_differ_in_name_alone_share_a_plan() -> None:
+    keys = {name: plan_key(target) for name, target in TARGETS.items()}
+    same = [("cortex-m4", "cortex-m7"), ("cortex-m4", "cortex-m33")]
+    same += [("xtensa", "rv32ec")]
+    assert all(keys[one] == keys[other] for one, other in same)
+    assert keys["cortex-m3"] != keys["cortex-m4"] and keys["esp32"] != keys["xtensa"]
+    model = pybuild.load(DIGITS)
+    one, other = (model.build(target=name).report for name in same[0])
+    assert (one.kernels, one.ram, one.flash) == (other.kernels, other.ram, other.flash)
+
+
+def test_processes_give_what_one_process_gives(
+    monkeypatch: pytest.MonkeyPatch, digits: dict[str, ChipFit]
+) -> None:
+    names = ("rp2040", "nrf52840", "imxrt1062", "atmega2560")
+    few = tuple(chip for chip in all_chips() if chip.name in names)
+    monkeypatch.setattr(chips, "all_chips", lambda: few)
+    monkeypatch.setattr(chips, "_LONG", 0.0)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    found = fit(DIGITS)
+    assert {one.chip for one in found} == {*names}
+    assert all(one == digits[one.chip] for one in found)
+    with pytest.raises(BuildError):
+        fit(DIGITS, ram_limit=16)
 
 
 def test_what_is_missing_and_what_would_help(tmp_path: Path) -> None:

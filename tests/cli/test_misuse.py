@@ -153,7 +153,7 @@ def test_a_name_without_a_project_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["build", "kws"]) == 2
-    hint = "a model's file; or a name in crt.toml, which is not here"
+    hint = "give a model file, or a name in crt.toml (this folder has none)"
     assert capsys.readouterr().err == f"kws: there is no such file. Hint: {hint}\n"
     assert main(["build", INT8]) == 64
     assert capsys.readouterr().err.startswith("--out: is missing")

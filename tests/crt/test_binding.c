@@ -57,7 +57,7 @@ static void test_lazy(void)
     expect_y(y, 3);
     EXPECT(crt_graph_set_input(&one.g, 0, x_bytes, 4) == CRT_ERR_LAZY);
     EXPECT(crt_graph_input(&one.g, 0) == x_bytes);
-    EXPECT(crt_graph_reset(&one.g) == CRT_OK); /* what is bound stays bound */
+    EXPECT(crt_graph_reset(&one.g) == CRT_OK); /* bindings are kept */
     EXPECT(crt_graph_run(&one.g, pointers) == CRT_OK);
     EXPECT(crt_graph_bind_input(&one.g, 0, NULL, 0) == CRT_OK);
     EXPECT(crt_graph_run(&one.g, pointers) == CRT_ERR_UNBOUND);

@@ -128,7 +128,7 @@ static void test_bind(void)
     EXPECT(crt_graph_input(&g, 0) == mine);
     EXPECT(crt_graph_get_output(&g, 0, y, 12) == CRT_OK);
     expect_y(y);
-    EXPECT(crt_graph_reset(&g) == CRT_OK); /* what is bound stays bound */
+    EXPECT(crt_graph_reset(&g) == CRT_OK); /* bindings are kept */
     EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
     EXPECT(crt_graph_bind_output(&g, 0, NULL, 0) == CRT_OK);
     EXPECT(crt_graph_get_output(&g, 0, y, 12) == CRT_ERR_NO_OUTPUT);

@@ -164,7 +164,8 @@ def onnx_model(layer: str, made: Layer, linear: bool) -> onnx.ModelProto:
     kind, zeros = made.kind, made.zeros
     held = {
         "xs": np.float32(made.x_scale), "xz": kind(zeros[0]), "w": w, "ws": scales,
-        "wz": np.full(scales.shape, made.zero, made.w.dtype), "ys": np.float32(made.y_scale),
+        "wz": np.full(scales.shape, made.zero, made.w.dtype),
+        "ys": np.float32(made.y_scale),
         "yz": kind(zeros[1]), "b": made.bias,
         "bs": scales * np.float32(made.x_scale),
         "bz": np.zeros(scales.shape, np.int32),

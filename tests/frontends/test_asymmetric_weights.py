@@ -1,5 +1,5 @@
-"""Weights with a zero point, as uint8 files have them: the same graph through each door,
-every bit, and a byte of flash for each weight."""
+"""Weights with a zero point, as uint8 files have them: the same graph through each
+door, every bit, and a byte of flash for each weight."""
 
 from __future__ import annotations
 
@@ -137,7 +137,12 @@ def test_zero_points_of_channels() -> None:
 
 @pytest.mark.parametrize(
     ("a", "b"),
-    [((1, 3, 8, 12), (1, 3, 12, 5)), ((4, 6), (6, 3)), ((2, 5, 6), (6, 4)), ((6,), (6, 3))],
+    [
+        ((1, 3, 8, 12), (1, 3, 12, 5)),
+        ((4, 6), (6, 3)),
+        ((2, 5, 6), (6, 4)),
+        ((6,), (6, 3)),
+    ],
 )
 def test_products_of_two_tensors_are_integers(
     a: tuple[int, ...], b: tuple[int, ...]

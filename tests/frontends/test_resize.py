@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import pybuild
 from pybuild.dtype import Array
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.ops.interpret import interpret
 from pybuild.quantisation.transformer import MOVES
 
@@ -115,7 +115,7 @@ def test_where_we_quantise_it_is_int8(backend: str) -> None:
     steps = {step.node.op: step.node for step in library.plan.steps}
     node = steps["resize_bilinear"]
     assert library.plan.graph.tensor(node.output).dtype.value == "int8"
-    net = lend(library.host(backend))
+    net = bind_lazy(library.host(backend))
     net.run(x=x[:1])
     (y,) = net.outputs().values()
     net.close()

@@ -67,7 +67,7 @@ extern const struct crt_model conv_int8_model;
  * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */
 int conv_int8_init(struct conv_int8 *m, const struct conv_int8_memory *memory);
 
-/* Forgets inputs and results; what is bound stays bound. */
+/* Forgets inputs and results; bindings are kept. */
 int conv_int8_reset(struct conv_int8 *m);
 
 /* Runs the model once.

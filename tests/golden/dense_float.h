@@ -59,7 +59,7 @@ extern const struct crt_model dense_float_model;
  * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */
 int dense_float_init(struct dense_float *m, const struct dense_float_memory *memory);
 
-/* Forgets inputs and results; what is bound stays bound. */
+/* Forgets inputs and results; bindings are kept. */
 int dense_float_reset(struct dense_float *m);
 
 /* Runs the model once.

@@ -65,7 +65,7 @@ extern const struct crt_model whole_int8_model;
  * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */
 int whole_int8_init(struct whole_int8 *m, const struct whole_int8_memory *memory);
 
-/* Forgets inputs and results; what is bound stays bound. */
+/* Forgets inputs and results; bindings are kept. */
 int whole_int8_reset(struct whole_int8 *m);
 
 /* Runs the model once.

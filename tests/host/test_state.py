@@ -17,7 +17,7 @@ from pybuild.host.trace import recorded
 from pybuild.image import build_image
 from pybuild.ir.graph import Graph, Node, State, Tensor
 from pybuild.model import Model
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from pybuild.verify.check import check
 from tests.emit.test_generated_c import sanitized
 from tests.frontends.onnx.models import model
@@ -109,7 +109,10 @@ def test_all_is_read_before_anything_is_assigned(options: dict[str, str]) -> Non
         x = np.full((1, 4), 1000.0 * step, np.float32)
         values = interpret(made.graph, {"x": x}, state)
         lowered = interpret(lib.plan.graph, {"x": x}, before)
-        state, before = kept(made.graph, values), kept(lib.plan.graph, lowered)
+        state, before = (
+            next_state(made.graph, values),
+            next_state(lib.plan.graph, lowered),
+        )
         found = recorded(net, {"x": x})
         np.testing.assert_array_equal(net.get_output("y"), values["y"])
         np.testing.assert_array_equal(lowered["y"], values["y"])

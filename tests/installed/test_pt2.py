@@ -66,12 +66,12 @@ def arrays(name: str, run: int, kind: str) -> np.ndarray:
 
 
 def test_the_command_takes_an_open_batch(tmp_path: Path) -> None:
-    file, given = PT2 / "ds_cnn.pt2", ("--input-dim", "s31=2")
+    file, given = PT2 / "ds_cnn.pt2", ("--input-dim", "input.0=2")
     refused = subprocess.run(
         [*CRT, "build", str(file), "-o", str(tmp_path / "no")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert refused.returncode == 2 and "Hint: --input-dim s31=1" in refused.stderr
+    assert refused.returncode == 2 and "Hint: --input-dim input.0=1" in refused.stderr
     crt("build", file, "-o", tmp_path / "out", "--name", "net", *given)
     header = (tmp_path / "out" / "net.h").read_text()
     assert 'input 0, "input": float32 [2,1,25,10]' in header

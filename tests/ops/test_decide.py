@@ -17,7 +17,7 @@ from pybuild.features import Decision
 from pybuild.ir.graph import Graph, Node, Quant, Tensor, verify
 from pybuild.library import Library
 from pybuild.model import Model
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from tests.frontends.tflite.cases import compiled
 
 CLASSES, RUNS = 5, 160
@@ -134,7 +134,7 @@ def test_what_is_heard(kind: str, name: str, nets: dict[Any, dict[str, Any]]) ->
     said, state, made = _said(kind, decision), None, []
     for scores in _scores(kind):
         values = interpret(graph, {"scores": scores}, state)
-        state = kept(graph, values)
+        state = next_state(graph, values)
         made.append(tuple(int(values[n][0]) for n in graph.outputs))
     if kind == "float32" and decision.smooth > 1:  # sums of floats are rounded
         said = [(*row[:2], best) for row, (*_, best) in zip(made, said, strict=True)]
@@ -181,7 +181,7 @@ def test_no_class_where_a_score_is_nan(
     state, made = None, []
     for scores in rows:
         values = interpret(graph, {"scores": scores}, state)
-        state = kept(graph, values)
+        state = next_state(graph, values)
         made.append([int(values[n][0]) for n in graph.outputs])
     held, best = ([row[n] for row in made] for n in (1, 2))
     gone = range(8, 8 + decision.smooth)

@@ -19,9 +19,9 @@ from pybuild.options.option import (
     keywords,
     of_words,
     options_in,
+    parse_options,
     plain,
     read_options,
-    told,
 )
 from pybuild.options.page import page
 from pybuild.options.regions import RegionSpec
@@ -137,7 +137,7 @@ def _rows(kind: type[Any], values: dict[str, Any]) -> list[tuple[Any, Any]]:
     ],
 )
 def test_one_value_has_several_forms(keyword: str, one: Any, other: Any) -> None:
-    first, wrong = told(BuildOptions, {keyword: one})
+    first, wrong = parse_options(BuildOptions, {keyword: one})
     assert wrong == []
     assert first == read_options(BuildOptions, {keyword: other})
     assert getattr(first, keyword) != getattr(BuildOptions(), keyword)
@@ -222,6 +222,7 @@ def test_all_wrong_options_at_once(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["quantize"], "there is no verb 'quantize': crt build MODEL --quantise"),
         (["inspekt"], "there is no verb 'inspekt': did you mean 'inspect'? one of"),
         (["inspect", INT8, "--ram-limt", "1"],
          "there is no option --ram-limt: did you mean '--ram-limit'?"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pybuild.graph_builder import GraphBuilder
-from pybuild.host.lazy_buffers import lend
+from pybuild.host.lazy_buffers import bind_lazy
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.ops.interpret import interpret
@@ -81,7 +81,7 @@ def test_back_ends_have_its_bits(kind: str, backend: str) -> None:
     x = _image(made.plan.graph, 5)
     found = []
     for one in (made, whole):
-        net = lend(one.host(backend))
+        net = bind_lazy(one.host(backend))
         net.run(x=x)
         found += net.outputs().values()
         net.close()
@@ -192,7 +192,7 @@ def test_planes_are_written_row_by_row(kind: str, backend: str) -> None:
     x = _image(graph, 5)
     found = []
     for one in (made, whole):
-        net = lend(one.host(backend))
+        net = bind_lazy(one.host(backend))
         net.run(x=x)
         found.append(net.outputs())
         net.close()

@@ -8,7 +8,7 @@ import pybuild
 from pybuild import GraphBuilder
 from pybuild.entry import model_of
 from pybuild.ir.graph import Graph
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from pybuild.ops.shape import ASSIGN
 from pybuild.passes.state import assigned
 from pybuild.plan.schedule.order import order_nodes
@@ -67,6 +67,6 @@ def test_bytes_and_bits() -> None:
     for _ in range(10):
         x = rng.integers(-128, 128, (1, 1, 1, SIZE)).astype(np.int8)
         values = interpret(graph, {"x": x}, state)
-        state = kept(graph, values)
+        state = next_state(graph, values)
         net.run(x=x)
         np.testing.assert_array_equal(net.get_output("y"), values["y"])

@@ -13,7 +13,7 @@ import pybuild
 from pybuild.chips import fit as chips
 from pybuild.cli import main
 from pybuild.files import result_cache as files
-from pybuild.files.result_cache import keep, kept
+from pybuild.files.result_cache import load_result, store_result
 from pybuild.ir.graph_text import text
 from pybuild.quantisation import cached as quantised
 from pybuild.targets.chip import all_chips
@@ -93,8 +93,8 @@ def test_off_and_unwritable_folders_keep_nothing(
     (tmp_path / "file").write_text("")
     for place in ("off", str(tmp_path / "file" / "below")):
         monkeypatch.setenv("CRT_CACHE", place)
-        keep("name", b"data")
-        assert kept("name") is None
+        store_result("name", b"data")
+        assert load_result("name") is None
     assert sorted(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
@@ -105,10 +105,10 @@ def test_what_was_used_longest_ago_goes(
 
     monkeypatch.setattr(files, "_MOST", 2)
     for at, name in enumerate("ab"):
-        keep(name, name.encode())
+        store_result(name, name.encode())
         os.utime(cache / name, (at + 1, at + 1))
-    assert kept("a") == b"a"  # which is its latest use
-    keep("c", b"c")
+    assert load_result("a") == b"a"  # which is its latest use
+    store_result("c", b"c")
     assert sorted(path.name for path in cache.iterdir()) == ["a", "c"]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import pybuild
 from pybuild.errors import BuildError
-from pybuild.sweeps.build import Made, made
+from pybuild.sweeps.build import Made, build_job
 from pybuild.sweeps.cluster import Cluster
 from pybuild.sweeps.job import Job
 from pybuild.sweeps.run import run
@@ -248,5 +248,5 @@ def test_workers_that_never_begin_are_told() -> None:
 
 
 def test_another_pybuild_builds_nothing() -> None:
-    (problem,) = made(*jobs("tiny")).problems
+    (problem,) = build_job(*jobs("tiny")).problems
     assert "another pybuild" in str(problem)

@@ -24,7 +24,8 @@ class Flow:
 
 
 def flows(arch: str, data: bytes, address: int) -> Iterator[Flow]:
-    """All that the instructions of a piece of code do; jumps inside it too."""
+    """The control flow of a piece of code: its calls and jumps, those inside it
+    included."""
     decode = {"arm": _thumb, "riscv": _riscv, "xtensa": _xtensa}[arch]
     at = 0
     high = 0  # what the RV32 instruction before put into a register's high bits

@@ -32,7 +32,7 @@ class TVMCModel:
 
 @dataclass(frozen=True)
 class TVMCPackage:
-    """What compile has made, and the file that it has written; "": none."""
+    """The result of compile, and the file that it wrote; "": none."""
 
     lib: Library
     package_path: str = ""

@@ -7,7 +7,7 @@ from pybuild.emit.tables.tables import Tables
 
 
 def slice_tables(tables: Tables) -> list[str]:
-    """Which arguments each core finds; [] for one core."""
+    """The arguments of each core; [] for one core."""
     if tables.cores == 1:
         return []
     name, rows = tables.name, []

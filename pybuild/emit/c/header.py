@@ -110,7 +110,7 @@ int {name}_init(struct {name} *m, const struct {name}_memory *memory);
     kept = kept if tables.kept else ""
     again = ", and it is to be reset" if tables.kept else ""
     text = f"""\
-/* Forgets inputs and results; what is bound stays bound.{kept} */
+/* Forgets inputs and results; bindings are kept.{kept} */
 int {name}_reset(struct {name} *m);
 
 /* Runs the model once.

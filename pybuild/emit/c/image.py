@@ -126,7 +126,8 @@ def image_file(image: ImageTables, banner: str) -> str:
 
 
 def _checked(image: ImageTables) -> list[str]:
-    """Where the regions begin, once they are there and large enough."""
+    """The start addresses of the regions, after checks that they exist and are large
+    enough."""
     names = [image.pieces[i].name for i in image.used]
     lines = [f"    uint8_t *at[{len(names)}];", "    int error = CRT_OK;", ""]
     lines += ["    if (m == NULL || memory == NULL)", "        return CRT_ERR_NULL;"]

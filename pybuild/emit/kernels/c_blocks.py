@@ -310,7 +310,7 @@ class Written:
         self.lines.append(f"{name} %[{self._in[total]}], {both}")
 
     def _change(self, total: Var, line: str, bits: int | float) -> None:
-        """Of a sum that was summed here."""
+        """The change of a sum that this block adds to."""
         self.fits &= total in self._in
         self.lines.append(line.format(self._in.get(total, ""), bits))
 
@@ -335,8 +335,8 @@ class Written:
 
 
 def places_of(body: Sequence[Stmt]) -> tuple[dict[int, Place], dict[Var, int]]:
-    """From where each statement loads a vector, as its pointer was at first; and how
-    many bytes each pointer is moved in all."""
+    """The offset from its initial pointer at which each statement loads a vector, and
+    how many bytes each pointer is moved in all."""
     found, behind = dict[int, Place](), dict[Var, int]()
     for number, stmt in enumerate(body):
         match stmt:

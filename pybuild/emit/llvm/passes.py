@@ -15,7 +15,7 @@ _NARROW = frozenset({"i8", "i16"})
 
 
 def optimise(parsed: Any, machine: Any, host: bool) -> None:
-    """All that LLVM does at its highest level.
+    """Optimises as LLVM does at its highest level.
 
     host  has a vector unit: loops are unrolled, too (without one code grows threefold
           and gains nothing), and floats side by side become vectors

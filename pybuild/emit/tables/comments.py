@@ -59,7 +59,7 @@ def _of(users: Sequence[User]) -> list[str]:
 
 
 def _pointers(lists: Sequence[tuple[tuple[str, int], ...]]) -> str:
-    """Numbers are told where all layers have the same."""
+    """A comment on the pointers; with numbers if all layers have the same."""
     first = lists[0]
     if any(other != first for other in lists):
         return f"in this order: {', '.join(what for what, _ in first)}"

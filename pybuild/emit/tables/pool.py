@@ -50,7 +50,7 @@ class Pool:
         return alone - self.weight_bytes
 
     def image_of(self, model: str) -> Constant | None:
-        """The parameter image that it has with others; None: it has its own."""
+        """The parameter image that a model shares; None: it has its own."""
         found = (c for c in self.images if model in self.users[c.symbol])
         return next(found, None)
 
@@ -129,7 +129,7 @@ class _Pool:
         return made
 
     def images(self, images: Mapping[str, Array]) -> tuple[Constant, ...]:
-        """Those that are several models'."""
+        """The images that several models share."""
         equal: dict[tuple[str, bytes], list[str]] = {}
         for model, words in images.items():
             equal.setdefault(identity(words), []).append(model)

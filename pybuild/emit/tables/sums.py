@@ -60,7 +60,7 @@ def sums_of(tables: Tables, own_nans: bool = False) -> tuple[Sum, ...]:
 
 
 def verified_bytes(tables: Tables) -> int:
-    """How many bytes a pass looks at, where an address has 4."""
+    """The bytes that one verification pass reads, with pointers of 4 bytes."""
     return sum(row.bytes for row in sums_of(tables))
 
 

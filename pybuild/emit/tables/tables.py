@@ -264,7 +264,7 @@ class Tables:
 
     @property
     def advance(self) -> str:
-        """What advances stages that are not plain steps: its symbol in crt."""
+        """The function of crt that advances stages in lock step."""
         if self.converts:
             return "crt_convert_lockstep" if self.links else "crt_convert_advance"
         return "crt_lockstep" if self.links else ""

@@ -253,7 +253,11 @@ def candidates(
     pixels = PIXELS if count > 1 else 1
     layers = [
         Layer(
-            replace(window, groups=groups), epilogue, sums.made.x_zero, pixels, zero=zero
+            replace(window, groups=groups),
+            epilogue,
+            sums.made.x_zero,
+            pixels,
+            zero=zero,
         )
         for groups in (window.groups, _fewer_groups(window))
     ]

@@ -76,7 +76,10 @@ class Sums:
             k.assign(x, offset(x, self.layer.counted * self.layer.pixels))
         zeros = known["high_zero"], known["low_zero"]
         self.centres = [
-            [k.let(f"centre{which}_{p}", total * zero) for p, total in enumerate(totals)]
+            [
+                k.let(f"centre{which}_{p}", total * zero)
+                for p, total in enumerate(totals)
+            ]
             for which, zero in enumerate(zeros)
         ]
 

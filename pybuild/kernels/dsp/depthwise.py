@@ -59,9 +59,9 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
     rows = np.zeros((len(kernels), w.kernel_h, 2 * layer.line + 1), kernels.dtype)
     rows[:, :, : w.kernel_w] = kernels.reshape(len(kernels), w.kernel_h, w.kernel_w)
     first, second = rows[:, :, :-1], rows[:, :, 1:]
-    parts = (first[..., 1::2], first[..., ::2], second[..., 1::2], second[..., ::2])
+    parts = [first[..., 1::2], first[..., ::2], second[..., 1::2], second[..., ::2]]
     if layer.nine:
-        parts = first[..., : layer.line], second[..., : layer.line]
+        parts = [first[..., : layer.line], second[..., : layer.line]]
     words = np.stack(parts, axis=-1)
     starts = block_starts(len(kernels) // layer.multiplier, GROUP)
     chosen = [words[s * layer.multiplier :][:group] for s in starts]

@@ -38,7 +38,7 @@ End = TypeVar("End")  # of any kind
 # tried in this order: layers with the same shift share their kernels
 SHIFTS = (9, 10, 12)
 _MOST_BITS = 6  # of a shift to the left
-_MOST = 256  # layers that are remembered
+_MOST = 1024  # layers that are remembered, for kernels of several cores
 
 
 def told_form(signed: bool, clamped: bool) -> str:

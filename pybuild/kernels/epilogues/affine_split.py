@@ -7,6 +7,7 @@ staircase is checked on both sides. Knows no kernel.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import replace
 
@@ -30,6 +31,9 @@ from pybuild.records import dataclass
 # bits of the multiplier's lower part, tried in this order: layers with the same
 # part share their kernels
 PARTS = (12, 11, 10, 9, 13, 14)
+# layers whose forms are remembered: kernels of several families, of several cores, ask
+# for the same layer
+_LAYERS = 1024
 _LOST = 3  # shifts below the greatest that are tried
 _MOST_SHIFT = 22  # a value of int8 and more above it stay in int32
 _INT32 = 1 << 31
@@ -106,13 +110,13 @@ def split(made: ConvParameters, low: Ints, high: Ints) -> Split | None:
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
-    found = _proven(made, low, high)
+    found = _proven(made, tuple(low.tolist()), tuple(high.tolist()))
     return None if found is None or found[1].any() else found[0]
 
 
 def split_or_exact(made: ConvParameters, low: Ints, high: Ints) -> Split | Exact:
     """The form of each channel that has one, and the rule itself of others."""
-    found = _proven(made, low, high)
+    found = _proven(made, tuple(low.tolist()), tuple(high.tolist()))
     whole = exact(made, len(low))
     if found is None:
         return whole
@@ -124,9 +128,13 @@ def split_or_exact(made: ConvParameters, low: Ints, high: Ints) -> Split | Exact
     return replace(form, uppers=uppers, exact=whole)
 
 
-def _proven(made: ConvParameters, low: Ints, high: Ints) -> tuple[Split, Flags] | None:
+@functools.lru_cache(_LAYERS)
+def _proven(
+    made: ConvParameters, lows: tuple[int, ...], highs: tuple[int, ...]
+) -> tuple[Split, Flags] | None:
     """The form that fits most channels, and those that it does not fit; None: it fits
     none."""
+    low, high = np.asarray(lows, np.int64), np.asarray(highs, np.int64)
     mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
     bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
     able = (low >= -REACH) & (high <= REACH)

@@ -322,8 +322,8 @@ class Layer:
             return (
                 f"All output channels of {many}. Of each two channels, a and b, a lane "
                 "of a weight word is 256 * (a - 128) + b, so one product adds to both "
-                "sums, and a second of b alone tells them apart; what the zero point of "
-                "the weights adds is the same in all channels, and is taken off. "
+                "sums, and a second of b alone tells them apart; what the zero point "
+                "of the weights adds is the same in all channels, and is taken off. "
                 f"{taps} taps in a turn; weights and epilogue forward."
             )
         return (

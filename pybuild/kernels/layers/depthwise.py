@@ -222,8 +222,8 @@ class Layer:
         elif self.image is not None:
             rows = "output row by output row; each input row is widened once"
         return told(
-            f"depthwise convolution, int8{' x int16' * self.nine}, int32 sums by pairs of "
-            "int16 (SMLAD): "
+            f"depthwise convolution, int8{' x int16' * self.nine}, int32 sums by pairs "
+            "of int16 (SMLAD): "
             f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"four channels at a time: {rows}, two columns a word; then their "
             "sums; weights forward",

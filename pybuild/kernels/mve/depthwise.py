@@ -35,10 +35,13 @@ def pack(layer: Layer, weights: Array) -> Packed:
     these lack."""
     if not layer.nine:
         return _packed(layer, weights)
-    first = np.clip(weights, -128, 127)
-    parts = [_packed(layer, one.astype(np.int8)) for one in (first, weights - first)]
+    whole = weights.astype(np.int16)
+    first = np.clip(whole, -128, 127)
+    parts = [_packed(layer, one.astype(np.int8)) for one in (first, whole - first)]
     both = np.concatenate([part.array.reshape(-1) for part in parts])
-    return replace(parts[0], values=both, order=f"{parts[0].order}; then what they lack")
+    return replace(
+        parts[0], values=both, order=f"{parts[0].order}; then what they lack"
+    )
 
 
 def _in_two(weights: Array) -> bool:

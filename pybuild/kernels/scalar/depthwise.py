@@ -71,7 +71,12 @@ def candidates(
         found = depthwise_rows.candidates(
             window, epilogue, kernels, x_zero, rows, calls, packed, most
         )
-    if elem is DType.INT8 and is_int8 and window.channels >= GROUP and features & {"dsp", "mve"}:
+    if (
+        elem is DType.INT8
+        and is_int8
+        and window.channels >= GROUP
+        and features & {"dsp", "mve"}
+    ):
         return found  # those of four channels are faster
     for shape, access, count in (
         (None, rows, calls),

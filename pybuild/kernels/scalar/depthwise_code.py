@@ -154,9 +154,10 @@ class Layer:
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilated else ""
+        nine = " x int16" * (self.weights is not INT8)
         whole = "the rows under the window" if self.image is None else "the whole plane"
         return told(
-            f"depthwise convolution, {self.elem.value} x {self.weights.value}, int32 sums: "
+            f"depthwise convolution, {self.elem.value}{nine}, int32 sums: "
             f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"channel by channel: {whole} copied side by side, margins included, then "
             "its sums; weights forward",

@@ -87,9 +87,9 @@ class Layer:
     def doc(self) -> str:
         """The comment in the kernel's C."""
         w = self.window
+        nine = " x int16" * (self.weights is not INT8)
         return told(
-            f"depthwise convolution, int8 x {self.weights.value}, int32 sums: "
-            f"{w.kernel_h}x{w.kernel_w} "
+            f"depthwise convolution, int8{nine}, int32 sums: {w.kernel_h}x{w.kernel_w} "
             f"windows of rows of {w.width}, stride {w.stride_w}",
             f"channel by channel: all {w.out_width} sums of the row together, rows "
             "read where they lie; weights forward",

@@ -30,7 +30,7 @@ class Functions:
     by_name: Mapping[str, Function] = field(default_factory=dict)
 
     def known(self) -> str:
-        """The names, for messages."""
+        """The known names, for messages."""
         return ", ".join(self.by_name) or "nothing"
 
 

@@ -129,12 +129,12 @@ def whole_quant(node: Node, graph: Graph, tensor: Tensor) -> None:
 
 
 def rounding(node: Node) -> str:
-    """How this node rounds: "double" | "away" | "single" | "even"."""
+    """The rounding rule of a node: "double" | "away" | "single" | "even"."""
     return str(node.attrs.get("rounding", "double"))
 
 
 def ratio(node: Node, x: Tensor, y: Tensor, factor: float = 1.0) -> float:
-    """How much larger x's steps are than y's: in float32, or by `wide` in float64."""
+    """The ratio of x's scale to y's: in float32, or by `wide` in float64."""
     factor = float(np.float32(factor))
     if node.attrs.get("wide", False):
         return x.scale * factor / y.scale

@@ -113,7 +113,7 @@ def _kept_ways(turns: Turns) -> list[Way]:
 
 
 def _numbers(way: Way, turns: Turns) -> list[int]:
-    """Which part each turn reads or makes."""
+    """The slice that each iteration reads or writes."""
     return [int(way[0]) + int(way[1]) * t for t in range(turns.count)]
 
 

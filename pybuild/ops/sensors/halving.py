@@ -113,7 +113,7 @@ def is_halving(node: Node) -> bool:
 
 
 def infer_fft(node: Node, graph: Graph) -> Types:
-    """As infer_fft of fft.py; attrs halving: by this file's definition."""
+    """Same as infer_fft of fft.py, with the attribute `halving`."""
     made = exact.infer_fft(node, graph)
     length, x = int(node.attrs["length"]), operand(node, graph, 0)
     forth = not node.attrs["inverse"] and length >= LEAST

@@ -155,7 +155,7 @@ def _needed(graph: Graph, alike: Mapping[str, Ints], count: int) -> Flags:
 
 
 def _spread(needed: Flags, wanted: Iterable[tuple[Ints, Ints, Flags]]) -> None:
-    """Adds what is needed for what is needed, through layers with weights."""
+    """Spreads needed channels backwards through layers with weights."""
     count = -1
     while count != (count := int(needed.sum())):
         for y, x, wants in wanted:
@@ -194,7 +194,8 @@ class _Change:
     kept: Mapping[str, Ints]
 
     def narrow(self, node: Node) -> None:
-        """Adds the node with fewer channels in or out; `channels`: which old ones."""
+        """Adds the node with fewer input or output channels; `channels`: the old ones
+        to keep."""
         graph, x, y = self.graph, node.inputs[:1], node.output
         made = node
         if y in self.kept:

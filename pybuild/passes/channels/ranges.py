@@ -158,7 +158,7 @@ def bias_of(node: Node, graph: Graph, outputs: int) -> Ints:
 
 
 def windows_of(node: Node, graph: Graph) -> Floats:
-    """Which taps lie on the input: 1 or 0, of each kind of window that there is.
+    """A mask of the taps inside the input (1) for each kind of window.
 
     Shapes  [kinds, taps]; at most so many rows as there are corners, edges, middles
     """

@@ -14,7 +14,7 @@ import numpy as np
 from pybuild.ir.graph import Graph, Node, State
 from pybuild.ops.base.signatures import UNARY
 from pybuild.passes.moves.transposes import fold_transposes
-from pybuild.passes.state import opened
+from pybuild.passes.state import state_as_inputs
 from pybuild.passes.views import Perm, Shape, inverse, moves_nothing
 
 # operators whose output has the order of their first input
@@ -26,11 +26,11 @@ def with_state_order(graph: Graph) -> Graph:
     transpose; their values at the start are in that order, too."""
     if not graph.state or not any(node.op == "transpose" for node in graph.nodes):
         return graph
-    folded = fold_transposes(opened(graph))
+    folded = fold_transposes(state_as_inputs(graph))
     for name in graph.state:
         for shape, perm in _orders(folded, name):
             other = _kept_in(graph, name, shape, perm)
-            made = fold_transposes(opened(other))
+            made = fold_transposes(state_as_inputs(other))
             if _transposed_bytes(made) < _transposed_bytes(folded):
                 graph, folded = other, made
                 break

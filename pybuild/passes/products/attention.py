@@ -106,7 +106,7 @@ def _looked_up(edit: Edit, position: str, table: Array) -> str:
 
 
 class _Reader:
-    """What the nodes of a graph mean."""
+    """Finds the parts of attention in a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -131,12 +131,12 @@ class _Reader:
         return _Found(first, last, scale * float(node.attrs["beta"]), masked[1])
 
     def _keeps_rows(self, node: Node) -> bool:
-        """Whether a node is a reshape that leaves the last axis as it is."""
+        """True if a node is a reshape that keeps the last axis."""
         both = (self.graph.tensor(n).shape[-1:] for n in (*node.inputs, node.output))
         return node.op == "reshape" and len(set(both)) == 1
 
     def _reader(self, name: str) -> Node | None:
-        """What alone reads a tensor first, but for reshapes."""
+        """The only reader of a tensor, reshapes skipped."""
         node = next(iter(self.users[name]), None)
         if node is None or not only_reader(self.graph, self.users, name):
             return None
@@ -145,7 +145,7 @@ class _Reader:
         return node if node.inputs[0] == name else None
 
     def _made(self, name: str) -> Node | None:
-        """What makes a tensor that nothing else reads, but for reshapes."""
+        """The producer of a tensor that has one reader, reshapes skipped."""
         node = self.makers.get(name)
         if node is None or not only_reader(self.graph, self.users, name):
             return None
@@ -181,7 +181,7 @@ class _Reader:
         return (node if is_product else None), scale
 
     def _fit(self, first: Node, last: Node) -> bool:
-        """Whether the shapes are those of the operator."""
+        """True if the shapes are valid for the operator."""
         q, k, v = (self.graph.tensor(n) for n in (*first.inputs, last.inputs[1]))
         *outer, rows, depth = q.shape
         window = v.shape[-2]
@@ -258,7 +258,7 @@ class _Reader:
         return whole and name in self.graph.inputs
 
     def _value(self, nodes: Sequence[Node], position: Tensor, at: int) -> Array | None:
-        """What the nodes make of a position."""
+        """The value that the nodes compute from a position."""
         graph = self.graph
         values: dict[str, Array] = dict(self.fixed)
         values[position.name] = np.full(position.shape, at, position.dtype.numpy)

@@ -33,7 +33,8 @@ def share_heads(graph: Graph) -> Graph:
 def _shared(
     graph: Graph, makers: dict[str, Node], node: Node
 ) -> tuple[str, tuple[int, ...]] | None:
-    """What is broadcast to heads, and its shape without the axis of the copies."""
+    """The tensor that is broadcast to all heads, and its shape without the broadcast
+    axis."""
     flat = makers.get(node.inputs[1])
     if flat is None or flat.op != "reshape":
         return None

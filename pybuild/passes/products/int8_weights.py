@@ -45,7 +45,7 @@ def _known(graph: Graph, makers: Mapping[str, Node], name: str) -> Array | None:
 
 
 def _fits(graph: Graph, node: Node, weights: Node) -> bool:
-    """Whether the weights are int8 with a scale for each output, or one."""
+    """True if the weights are int8 with one scale, or one for each output."""
     if weights.op != "dequantize":
         return False
     w, x = graph.tensor(weights.inputs[0]), graph.tensor(node.inputs[0])

@@ -28,7 +28,7 @@ Column = Sequence[str | None]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a node of a turn has an input from.
+    """The source of an input of a node in the loop body.
 
     held   a tensor that all turns read
     parts  of it: (first, step); like  one of them
@@ -153,7 +153,7 @@ class _Match:
         return number
 
     def source(self, column: Column) -> Source:
-        """Where a turn has this from."""
+        """The source of a value that an iteration reads."""
         facts, names = self.facts, [name for name in column if name is not None]
         if facts.alike(names):
             if self.depth.get(names[0], 0):

@@ -217,7 +217,7 @@ def _base(name: str, made: Mapping[str, Node], known: Container[str]) -> str:
 
 
 def _run(turns: Sequence[int | None], order: Sequence[int]) -> int | None:
-    """Where these stand one after the other."""
+    """The position where these nodes follow each other."""
     ends = len(turns) - len(order) + 1
     return next(
         (i for i in range(ends) if list(turns[i : i + len(order)]) == order), None

@@ -13,7 +13,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.model import Model
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from pybuild.verify.check import check
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
@@ -79,7 +79,7 @@ def test_variables_are_litert_s(kind: str) -> None:
     for given, want in zip(inputs, run_litert(data, inputs), strict=True):
         have = net(**given)
         values = interpret(graph, given, state)
-        state = kept(graph, values)
+        state = next_state(graph, values)
         for name in ("y", "z", "w"):
             np.testing.assert_array_equal(have[name], want[name])
             np.testing.assert_array_equal(values[name], want[name])
@@ -116,7 +116,7 @@ def test_what_a_branch_assigns() -> None:
     for turn, chosen in enumerate((False, True, False, True)):
         x = np.full((1, 4), turn, np.float32)
         values = interpret(graph, {"x": x, "c": np.asarray(chosen)}, state)
-        state = kept(graph, values)
+        state = next_state(graph, values)
         wanted = FIRST if turn == 0 else np.full((1, 4), turn - (not chosen))
         np.testing.assert_array_equal(values["y"], wanted)
 

@@ -170,13 +170,15 @@ def test_the_command_builds_it(tmp_path: Path, capsys: Any) -> None:
 def test_an_open_batch_is_asked_for() -> None:
     with pytest.raises(BuildError) as caught:
         pybuild.load(FILES["ds_cnn"])
-    said = "ds_cnn.pt2: axis 0 of input 'input' is open: 's31'. Hint: --input-dim s31=1"
-    assert str(caught.value) == said
+    said = "ds_cnn.pt2: axis 0 of input 'input' is open: 's31'. Hint: --input-dim "
+    assert str(caught.value) == said + "input.0=1"
+    with pytest.raises(BuildError, match=r"names of Dim; open are input\.0 \(s31\)"):
+        pybuild.load(FILES["ds_cnn"], input_dims={"batch": 1})
     with pytest.raises(BuildError, match="there is no dimension 'n'"):
         pybuild.load(FILES["tcn"], input_dims={"n": 1})
-    assert pybuild.load(FILES["ds_cnn"], input_dims={"s31": 3}).graph.tensor(
-        "input"
-    ).shape == (3, 1, 25, 10)
+    for name in ("s31", "input.0"):
+        graph = pybuild.load(FILES["ds_cnn"], input_dims={name: 3}).graph
+        assert graph.tensor("input").shape == (3, 1, 25, 10)
 
 
 # ---- what is refused ------------------------------------------------------------

@@ -16,7 +16,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.torch.reader.program import Ref
 from pybuild.ir.graph import Graph
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from tests.frontends.torch.test_operators import call, ran
 
 FOLDER = Path(__file__).resolve().parents[2] / "exported"
@@ -61,7 +61,7 @@ def test_buffers_that_are_written_are_state(form: str, arrays: Any) -> None:
     for run in range(3):
         given = _inputs(graph, arrays, "caches", run)
         found = interpret(graph, given, state)
-        state = kept(graph, found)
+        state = next_state(graph, found)
         ours = net.run(**given)
         want = _side(arrays, "caches", run, "y")
         for name, theirs in zip(graph.outputs, want, strict=True):

@@ -1,5 +1,5 @@
-"""Layers whose weights have nine bits, as a zero point that is taken out leaves them: as
-numpy's through LLVM and as C, and on emulated cores; a byte of flash for each."""
+"""Layers whose weights have nine bits, as a zero point that is taken out leaves them:
+as numpy's through LLVM and as C, and on emulated cores; a byte of flash for each."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.boards.devices import CORES, device
 from tests.kernels.few.sample import SOME, Some
 from tests.kernels.kernel_bench import Job, given, run_c, run_llvm
 
-# rows, columns and inputs of a window, outputs, pixels of a row: odd numbers of each, an
-# output that is alone, a sum in several runs, a pixel left over
+# rows, columns and inputs of a window, outputs, pixels of a row: odd numbers of each,
+# an output that is alone, a sum in several runs, a pixel left over
 WINDOWS = [
     (1, 1, 16, 8, 5), (3, 3, 3, 5, 7), (3, 3, 16, 1, 3), (3, 3, 72, 4, 3),
     (1, 1, 2, 3, 4), (2, 2, 6, 20, 4),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+# a size that is a symbol alone
+_SYMBOL = re.compile(r"^(?:Symbol\(')?(s\d+)(?:'.*\))?$")
+
+
 class Sizes:
     """Numbers for a program's symbols, given by a user; its expressions evaluated."""
 
@@ -37,13 +42,32 @@ class Sizes:
         graph: Mapping[str, Any],
         given: Mapping[str, int],
     ) -> None:
-        self.source, self.given = source, given
+        self.source = source
         self.ranges = document.get("range_constraints", {})
         self.metas = graph["tensor_values"]
         kinds = ("sym_int_values", "sym_float_values", "sym_bool_values")
         self.values = {k: v for kind in kinds for k, v in graph.get(kind, {}).items()}
         self.open: dict[str, None] = {}
         self.used: set[str] = set()
+        self.given, self._axes = dict(given), self._named_axes(graph)
+        for axis, symbol in self._axes.items():
+            if axis in self.given:
+                self.given[symbol] = self.given.pop(axis)
+
+    def _named_axes(self, graph: Mapping[str, Any]) -> dict[str, str]:
+        """INPUT.AXIS -> its symbol: a file holds no name of a Dim, and each export may
+        number its symbols otherwise."""
+        found = {}
+        for one in graph["inputs"]:
+            name = next(iter(one.values()))
+            name = name["name"] if isinstance(name, Mapping) else name
+            sizes = self.metas.get(name, {}).get("sizes", ())
+            for axis, size in enumerate(sizes):
+                text = size.get("as_expr", {}).get("expr_str", "")
+                symbol = _SYMBOL.search(text)
+                if symbol:
+                    found[f"{name}.{axis}"] = symbol[1]
+        return found
 
     def shape(self, sizes: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
         return tuple(int(self._size(size)) for size in sizes)
@@ -106,9 +130,13 @@ class Sizes:
                 for symbol in set(self.open) - told:
                     told.add(symbol)
                     what = f"axis {axis} of input '{name}' is open: '{symbol}'"
-                    hint = f"--input-dim {symbol}=1"
-                    problems.append(Problem(self.source, what, hint))
+                    own = f"{name}.{axis}"
+                    word = own if self._axes.get(own) == symbol else symbol
+                    problems.append(Problem(self.source, what, f"--input-dim {word}=1"))
+        known = ", ".join(f"{axis} ({symbol})" for axis, symbol in self._axes.items())
+        hint = f"a .pt2 keeps no names of Dim; open are {known}" if known else ""
         for name in sorted(unknown):
-            problems.append(Problem("--input-dim", f"there is no dimension '{name}'"))
+            what = f"there is no dimension '{name}'"
+            problems.append(Problem("--input-dim", what, hint))
         if problems:
             raise BuildError.of(problems)

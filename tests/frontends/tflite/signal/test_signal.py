@@ -18,7 +18,7 @@ from pybuild.frontends.tflite.operators.signal import SIGNAL
 from pybuild.host.native import Net
 from pybuild.library import Library
 from pybuild.model import Model
-from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.interpret import interpret, next_state
 from tests.boards.devices import CORES
 from tests.frontends.tflite.cases import compiled
 from tests.frontends.tflite.signal.files import NAMES, Signal, drawn, mark, page, theirs
@@ -44,7 +44,7 @@ def by_numpy(one: Signal) -> Runs:
     for sample in one.samples:
         given = dict(zip(graph.inputs, sample, strict=True))
         values = interpret(graph, given, state)
-        state = kept(graph, values)
+        state = next_state(graph, values)
         made.append([values[name] for name in graph.outputs])
     return made
 
@@ -103,7 +103,7 @@ def test_the_preprocessor_on_a_cortex_m4(kind: str) -> None:
     wanted, state = [], None
     for sample in samples:
         values = interpret(graph, sample, state)
-        state = kept(graph, values)
+        state = next_state(graph, values)
         wanted.append(values[graph.outputs[0]])
     made = run_program(device, program, samples)
     for ours, theirs_ in zip(made, wanted, strict=True):
