@@ -251,15 +251,10 @@ def candidates(
     sums, epilogue = ended_sums(node, graph, kernels)
     count = calls[0] * calls[1] * window.out_width
     pixels = PIXELS if count > 1 else 1
+    fewer = replace(window, groups=_fewer_groups(window))
     layers = [
-        Layer(
-            replace(window, groups=groups),
-            epilogue,
-            sums.made.x_zero,
-            pixels,
-            zero=zero,
-        )
-        for groups in (window.groups, _fewer_groups(window))
+        Layer(one, epilogue, sums.made.x_zero, pixels, zero=zero)
+        for one in (window, fewer)
     ]
     able = [one for one in layers if one.run >= WORD]
     best = min(able, key=lambda one: cost(one, window.out_channels), default=None)

@@ -17,21 +17,18 @@ from pybuild.ir.loop import (
     const,
     minimum,
     offset,
-    wide,
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
-from pybuild.kernels.base.vector_eights import ALL8
 from pybuild.kernels.base.vector_packs import ODD4, PLACES8, RIGHT4, TWOS4
-from pybuild.kernels.base.vectors import ALL16, BYTES, DOT8, DOT16, FIRST16, HALVES
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
-from pybuild.kernels.layers.int4_products import apart, lower, multiply
+from pybuild.kernels.layers.int4_products import apart, lower
 from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.mve.conv_layer import Layer
-from pybuild.kernels.mve.conv_patches import Patches
+from pybuild.kernels.mve.conv_patches import Products
 from pybuild.kernels.mve.epilogue import Ending, VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
 
@@ -46,7 +43,7 @@ def kernel(layer: Layer) -> Builder:
     return _Writer(layer).write()
 
 
-class _Writer(Patches):
+class _Writer(Products):
     """The pieces of one kernel being written."""
 
     def __init__(self, layer: Layer) -> None:
@@ -283,30 +280,6 @@ class _Writer(Patches):
         self._add(sums, sources, known, given, w)
         return sums
 
-    def _add(
-        self, sums: list[list[Var]], sources: list[Var], known: dict[int, list[Var]],
-        given: dict[str, Var], w: Var | None,
-    ) -> None:  # fmt: skip
-        """All products with the weights; None: with 1."""
-        if not self.layer.written_out:
-            self._loop(sums, sources, given, w)
-            return
-        for s in range(self.layer.steps):
-            values = known.get(s) or self._vectors(s, sources, given)
-            self._multiply(sums, values, w)
-
-    def _centres(
-        self, sources: list[Var], known: dict[int, list[Var]], given: dict[str, Var]
-    ) -> Sequence[Expr]:
-        """What all sums of a pixel begin with: less what weights' zero point adds."""
-        if not self.less:
-            return [const(0)] * len(sources)
-        k = self.k
-        totals = [[k.let(f"total{p}", 0)] for p in range(len(sources))]
-        self._add(totals, sources, known, given, None)
-        less = given["less_zero"]
-        return [k.let(f"centre{p}", one * less) for p, (one,) in enumerate(totals)]
-
     def _in_passes(
         self,
         sources: list[Var],
@@ -355,69 +328,3 @@ class _Writer(Patches):
             self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
             longs.carry()
         return longs.totals
-
-    def _loop(
-        self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var],
-        w: Var | None,
-    ) -> None:  # fmt: skip
-        layer, moving = self.layer, self._moving(sources)
-        rest = layer.whole_steps % layer.turn
-        steps = given["steps"] - (rest + layer.apart)
-        self._steps(steps, sums, moving, w)
-        for step in range(rest):
-            self._multiply(sums, [self._next(x, step) for x in moving], w)
-        if layer.apart:
-            self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
-
-    def _moving(self, sources: list[Var]) -> list[Var]:
-        """A pointer of each pixel."""
-        return [self.k.let(f"from{p}", x) for p, x in enumerate(sources)]
-
-    def _steps(
-        self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var | None
-    ) -> None:
-        """Adds so many vectors, some in an iteration."""
-        k, turn = self.k, self.layer.turn
-        with k.loop("step", count, 0, turn, rolled=True):
-            for step in range(turn):
-                self._multiply(sums, [self._next(x, step) for x in moving], w)
-            for x in moving:
-                k.assign(x, offset(x, self.step * turn))
-
-    def _next(self, x: Var, step: int) -> Var:
-        return self.k.let("values", self._vector(x, self.step * step))
-
-    def _vectors(
-        self, step: int, sources: list[Var], given: dict[str, Var]
-    ) -> list[Var]:
-        """The bytes of one step, of each pixel."""
-        at: Expr = const(self.step * step)
-        vector = self.vector
-        if self.layer.apart and step == self.layer.steps - 1:
-            at = given["last"]
-            vector = HALVES if self.layer.half else vector
-        if self.layer.few:
-            firsts = [FIRST16(x, self.layer.few) for x in sources]
-            return [self.k.let("values", first) for first in firsts]
-        return [self.k.let("values", wide(x, at, vector)) for x in sources]
-
-    def _multiply(
-        self, sums: list[list[Var]], values: list[Var], w: Var | None
-    ) -> None:
-        k, vector = self.k, values[0].type
-        assert isinstance(vector, VectorType)
-        dot = DOT16 if vector == BYTES else DOT8
-        if w is None:
-            one = k.let("one", ALL16(1) if vector == BYTES else ALL8(1))
-            for (total,), x in zip(sums, values, strict=True):
-                k.assign(total, dot(total, x, one))
-            return
-        if self.layer.int4:
-            multiply(k, sums, values, w, self.layer.joint)
-            return
-        channels = len(sums[0])
-        for c in range(channels):
-            weights = k.let("weight", wide(w, vector.lanes * c, vector))
-            for four, x in zip(sums, values, strict=True):
-                k.assign(four[c], dot(four[c], x, weights))
-        k.assign(w, offset(w, channels * vector.lanes))

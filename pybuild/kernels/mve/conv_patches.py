@@ -1,15 +1,30 @@
-"""The windows of a convolution copied into a patch: a part of conv_code.py's kernels.
+"""The windows of a convolution copied into a patch, and the products of their vectors
+with those of weights: parts of conv_code.py's kernels.
 
 Knows no weight and no node.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pybuild.dtype import DType
 from pybuild.ir.loop import INT8, Expr, Var, VectorType, cast, const, load, offset, wide
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.vectors import ALL4, ALL16, halves_at, words_at
+from pybuild.kernels.base.vector_eights import ALL8
+from pybuild.kernels.base.vectors import (
+    ALL4,
+    ALL16,
+    BYTES,
+    DOT8,
+    DOT16,
+    FIRST16,
+    HALVES,
+    halves_at,
+    words_at,
+)
 from pybuild.kernels.base.window import Bound
+from pybuild.kernels.layers.int4_products import multiply
 from pybuild.kernels.mve.conv_layer import Layer
 
 
@@ -130,3 +145,102 @@ class Patches:
 def _words(count: int) -> list[int]:
     """The offsets of words in so many bytes; the last word may reach back."""
     return [*range(0, count - 3, 4), *([count - 4] if count % 4 else [])]
+
+
+class Products(Patches):
+    """The part of a kernel that adds products to sums.
+
+    less  the argument that a zero point of weights is taken off by; {}: they have none
+    """
+
+    less: dict[str, Expr]
+
+    def _add(
+        self, sums: list[list[Var]], sources: list[Var], known: dict[int, list[Var]],
+        given: dict[str, Var], w: Var | None,
+    ) -> None:  # fmt: skip
+        """All products with the weights; None: with 1."""
+        if not self.layer.written_out:
+            self._loop(sums, sources, given, w)
+            return
+        for s in range(self.layer.steps):
+            values = known.get(s) or self._vectors(s, sources, given)
+            self._multiply(sums, values, w)
+
+    def _centres(
+        self, sources: list[Var], known: dict[int, list[Var]], given: dict[str, Var]
+    ) -> Sequence[Expr]:
+        """What all sums of a pixel begin with: less what weights' zero point adds."""
+        if not self.less:
+            return [const(0)] * len(sources)
+        k = self.k
+        totals = [[k.let(f"total{p}", 0)] for p in range(len(sources))]
+        self._add(totals, sources, known, given, None)
+        less = given["less_zero"]
+        return [k.let(f"centre{p}", one * less) for p, (one,) in enumerate(totals)]
+
+    def _loop(
+        self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var],
+        w: Var | None,
+    ) -> None:  # fmt: skip
+        layer, moving = self.layer, self._moving(sources)
+        rest = layer.whole_steps % layer.turn
+        steps = given["steps"] - (rest + layer.apart)
+        self._steps(steps, sums, moving, w)
+        for step in range(rest):
+            self._multiply(sums, [self._next(x, step) for x in moving], w)
+        if layer.apart:
+            self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
+
+    def _moving(self, sources: list[Var]) -> list[Var]:
+        """A pointer of each pixel."""
+        return [self.k.let(f"from{p}", x) for p, x in enumerate(sources)]
+
+    def _steps(
+        self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var | None
+    ) -> None:
+        """Adds so many vectors, some in an iteration."""
+        k, turn = self.k, self.layer.turn
+        with k.loop("step", count, 0, turn, rolled=True):
+            for step in range(turn):
+                self._multiply(sums, [self._next(x, step) for x in moving], w)
+            for x in moving:
+                k.assign(x, offset(x, self.step * turn))
+
+    def _next(self, x: Var, step: int) -> Var:
+        return self.k.let("values", self._vector(x, self.step * step))
+
+    def _vectors(
+        self, step: int, sources: list[Var], given: dict[str, Var]
+    ) -> list[Var]:
+        """The bytes of one step, of each pixel."""
+        at: Expr = const(self.step * step)
+        vector = self.vector
+        if self.layer.apart and step == self.layer.steps - 1:
+            at = given["last"]
+            vector = HALVES if self.layer.half else vector
+        if self.layer.few:
+            firsts = [FIRST16(x, self.layer.few) for x in sources]
+            return [self.k.let("values", first) for first in firsts]
+        return [self.k.let("values", wide(x, at, vector)) for x in sources]
+
+    def _multiply(
+        self, sums: list[list[Var]], values: list[Var], w: Var | None
+    ) -> None:
+        k, vector = self.k, values[0].type
+        assert isinstance(vector, VectorType)
+        dot = DOT16 if vector == BYTES else DOT8
+        if w is None:
+            one = k.let("one", ALL16(1) if vector == BYTES else ALL8(1))
+            for (total,), x in zip(sums, values, strict=True):
+                k.assign(total, dot(total, x, one))
+            return
+        if self.layer.int4:
+            multiply(k, sums, values, w, self.layer.joint)
+            return
+        channels = len(sums[0])
+        for c in range(channels):
+            weights = k.let("weight", wide(w, vector.lanes * c, vector))
+            for four, x in zip(sums, values, strict=True):
+                k.assign(four[c], dot(four[c], x, weights))
+        k.assign(w, offset(w, channels * vector.lanes))
