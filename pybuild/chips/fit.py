@@ -120,11 +120,6 @@ def fit(
     most: float | None = options_in(FitOptions)[0].read(latency)
     model = model if isinstance(model, Model) else load(model)
     owners, chips = _owners(), all_chips()
-    most_cores = max(chip.equal_cores for chip in chips)
-    cores = _cores(options)
-    if cores > most_cores:
-        what = f"no chip of `crt fit` has {cores} equal cores"
-        raise BuildError("--cores", what, f"1 to {most_cores}")
     groups = _groups(chips)
     jobs = [
         _Job(model, tuple((one, owners.get(one.name, ())) for one in group), most,

@@ -201,6 +201,7 @@ def test_each_form_at_every_sum(monkeypatch: pytest.MonkeyPatch) -> None:
         layer = made, low // 20, high // 20
         for part in affine_split.PARTS:
             monkeypatch.setattr(affine_split, "PARTS", (part,))
+            affine_split._proven.cache_clear()
             split = split_or_exact(*layer)
             assert wrong(split, layer) == 0, (seed, part)
             seen |= features(split)
@@ -213,6 +214,7 @@ def test_each_form_at_every_sum(monkeypatch: pytest.MonkeyPatch) -> None:
             assert wrong(affine_form, layer) == 0, (seed, shift)
             seen |= features(affine_form)
     affine._proven.cache_clear()
+    affine_split._proven.cache_clear()
     assert seen >= EVERY, EVERY - seen
 
 

@@ -157,7 +157,7 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_EACH32(L, high_one, (W v, int32_t x, int32_t n),                   \
                    crt_mulhi(v.lane[i], x))
 
-#define CRT_RVV_BYTES(L, B, H, W)                                              \
+#define CRT_RVV_LOOP_BYTES(L, B, H, W)                                         \
     CRT_RVV_EACH8(L, shifted, (W v, int32_t x, int32_t n),                     \
                   crt_rvv_between(v.lane[i] >> x, INT8_MIN, INT8_MAX))         \
     CRT_RVV_EACH8(L, raised, (W v, int32_t x, int32_t n),                      \
@@ -185,7 +185,7 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
         return made;                                                           \
     }
 
-#define CRT_RVV_TABLES(L, B, H, W)                                             \
+#define CRT_RVV_LOOP_TABLES(L, B, H, W)                                        \
     CRT_RVV_EACH8(L, table, (const int8_t *table, B b, int32_t n),             \
                   table[b.lane[i] + 128])                                      \
     CRT_RVV_EACH32(L, entries, (const int32_t *table, H h, int32_t n),         \
@@ -193,7 +193,7 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_ONE(L, total, W, 0, made + v.lane[i])                              \
     CRT_RVV_ONE(L, greatest, B, INT8_MIN, v.lane[i] > made ? v.lane[i] : made)
 
-#define CRT_RVV_RULES(L, W)                                                    \
+#define CRT_RVV_LOOP_RULES(L, W)                                               \
     CRT_RVV_EACH32(L, lift, (W v, W m, int32_t n),                             \
                    crt_rvv_lift(v.lane[i], m.lane[i]))                         \
     CRT_RVV_EACH32(L, twice, (W v, W m, W u, int32_t n),                       \
@@ -217,9 +217,9 @@ CRT_INLINE int32_t crt_rvv_precise(int32_t v, int32_t m, int32_t u, int32_t w)
     CRT_RVV_MOVES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)               \
     CRT_RVV_SUMS(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)                \
     CRT_RVV_WORDS(L, crt_int32v##L)                                            \
-    CRT_RVV_BYTES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)               \
-    CRT_RVV_TABLES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)              \
-    CRT_RVV_RULES(L, crt_int32v##L)
+    CRT_RVV_LOOP_BYTES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)          \
+    CRT_RVV_LOOP_TABLES(L, crt_int8v##L, crt_int16v##L, crt_int32v##L)         \
+    CRT_RVV_LOOP_RULES(L, crt_int32v##L)
 
 CRT_RVV_ALL(16)
 CRT_RVV_ALL(32)
