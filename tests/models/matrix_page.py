@@ -92,7 +92,7 @@ tensor and by channel, int16 with weights of int8, dynamic range, float16. Each 
 built for any core, and run beside ONNX Runtime or LiteRT's reference kernels on three
 inputs (`crt check`). Then come the arena in bytes, and the instructions of one
 inference on a Cortex-M4, built for it (`crt bench --on mps2-an386`; QEMU, gcc 12.2), at
-revision a8fab36.
+revision a8fab36; the columns QDQ u8u8 and QOperator u8s8 at 7aa74c1.
 
 - `=`: integers equal, floats within 1e-5 of the range.
 - `= std, 2`: equal to the standard, which is the file's own nodes in float64; ONNX
