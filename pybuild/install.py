@@ -18,7 +18,6 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from pybuild.errors import BuildError, Lines
@@ -62,6 +61,8 @@ def licence_text() -> str:
     """The licence of crt and pybuild: Apache-2.0."""
     if is_checkout():
         return (_ROOT / "LICENSE").read_text(encoding="utf-8")
+    from importlib import metadata  # a tenth of what `crt inspect` imports
+
     # of a distribution, whose files are UTF-8
     read = metadata.distribution("pybuild-crt").read_text
     text = read("licenses/LICENSE")

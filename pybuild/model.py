@@ -15,6 +15,7 @@ from pybuild.ecosystems.tvm import must_not_clash, tvm_problems
 from pybuild.emit.tables.assemble import make_tables
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
+from pybuild.files.garbage import seldom_collected
 from pybuild.ir.graph import Graph, signature, verify
 from pybuild.library import Library, with_image
 from pybuild.options.option import options_in, parse_options
@@ -273,10 +274,11 @@ class Model:
         values = locals()
         given = {one.keyword: values[one.keyword] for one in options_in(BuildOptions)}
         step = Steps(progress, 4 if out is None else 5)
-        library = self._built(name, *parse_options(BuildOptions, given), step)
-        if out is not None:
-            write_tree(Path(out), library.files(), library.name, force)
-            step()
+        with seldom_collected():
+            library = self._built(name, *parse_options(BuildOptions, given), step)
+            if out is not None:
+                write_tree(Path(out), library.files(), library.name, force)
+                step()
         return library
 
     def _built(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from types import ModuleType
 from typing import Any
+
+from pybuild.files.garbage import collect_seldom
 
 
 def worker_pool(count: int) -> ProcessPoolExecutor:
@@ -40,7 +41,7 @@ def as_worker() -> None:
     """Sets up a process that works for another: Ctrl-C is left to its parent, and it
     ends when the parent has gone, for whatever reason.
     """
-    gc.set_threshold(50_000, 20, 100)  # plans are large, and hold few circles
+    collect_seldom()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -314,8 +314,12 @@ def _smaller(
 
 def _most_alive(search: Search, found: Arrangement) -> int:
     """Bytes alive at one time, row by row where that can be told."""
-    pieces = in_pieces(search.graph, search.views, found, (), search.spent)
-    return pieces.most if pieces else least_bytes(found)
+    key = (id(found.storage), *search.spent)
+    if key not in search.alive:
+        pieces = in_pieces(search.graph, search.views, found, (), search.spent)
+        most = pieces.most if pieces else least_bytes(found)
+        search.alive[key] = found.storage, most
+    return search.alive[key][1]
 
 
 def ordered(search: Search, most_cost: float) -> Search:

@@ -18,16 +18,12 @@ from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
 from pybuild.plan.buffers.preassigned import given_storage
 from pybuild.plan.buffers.sharing import Block, Views, find_views, lifetimes, scratch_of
 from pybuild.plan.buffers.state_in_place import overlays, written_in_place
-from pybuild.plan.choice import (
-    Ways,
-    chosen_rows,
-    least_bytes,
-)
+from pybuild.plan.choice import Ways, chosen_rows, least_bytes
 from pybuild.plan.less_scratch import with_less_scratch
 from pybuild.plan.memory.persistent import kept_memory
 from pybuild.plan.memory.tensor_offsets import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.plan import Plan, Step, estimate
-from pybuild.plan.regions.block_offsets import Given, find_block_offsets
+from pybuild.plan.regions.block_offsets import Given, find_block_offsets, laid_once
 from pybuild.plan.regions.regions import (
     BLOCK_ALIGN,
     Limits,
@@ -41,7 +37,7 @@ from pybuild.plan.row_input import pushed_plan
 from pybuild.plan.schedule.device_waits import Span, Touch, waits
 from pybuild.plan.schedule.lock_step import Work
 from pybuild.plan.schedule.order import order_nodes
-from pybuild.plan.schedule.partition import Saved
+from pybuild.plan.schedule.saved import Saved
 from pybuild.plan.schedule.stages import (
     COUNTERS,
     Arrangement,
@@ -100,15 +96,16 @@ def make_plan(
 
     origins: list[Origin] = []
 
+    @laid_once
+    def lay(one: Arrangement, given: Given) -> Plan:
+        return _placed(graph, views, *_unpacked(one, compress, specs), given)
+
     def made(found: Arrangement, limit: Limits) -> Plan:
         fine = bool(rows or pushed or spent) and not (graph.storage or specs)
         given = Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
                       frozenset(spent), fine and not graph.is_placed,
                       little)  # fmt: skip
-
-        def laid(one: Arrangement) -> Plan:
-            return _placed(graph, views, *_unpacked(one, compress, specs), given)
-
+        laid = partial(lay, given=given)
         if weighed is None:
             return laid(found)
         most = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
@@ -126,8 +123,7 @@ def make_plan(
     if pushed:
         assert unpushed is not None, "it is compared with that of inputs that are held"
         search = Search(graph, options, views, keep_inputs, lazy, (), known or Saved())
-        prices = weighed.options if weighed else {}
-        cost = partial(estimate, kernels=prices)
+        cost = partial(estimate, kernels=weighed.options if weighed else {})
         return lighter(pushed_plan(search, pushed, made, ram_limit, unpushed, cost))
 
     whole = partial(_whole, graph, views, keep_inputs, lazy)

@@ -17,7 +17,7 @@ from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.choice import DEAR, FAIR, MOST_COST_RAM, is_worth
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan, estimate, spent_inputs
-from pybuild.plan.schedule.partition import Saved
+from pybuild.plan.schedule.saved import Saved
 from pybuild.records import dataclass
 from pybuild.select.choose import Options, Weighed
 

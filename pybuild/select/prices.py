@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from pybuild.ir.loop import (
     FLOAT32,
-    FOLDED,
-    INT32,
     INT64,
     Assign,
     Binary,
@@ -57,6 +55,7 @@ from pybuild.select.instructions import (
     turns_given,
     word_pairs,
 )
+from pybuild.select.known_values import value_of
 from pybuild.select.seen import Seen, decisive, seen_in
 from pybuild.targets.target import Target
 
@@ -156,12 +155,12 @@ class _Walk:
             case Assign(Var(name), Offset(Var(last), by)) if (
                 name == last
                 and self.table.start
-                and (isinstance(by, Const) or self.value(by) == 0)
+                and (isinstance(by, Const) or value_of(by, self.values) == 0)
             ):
                 self.depth_of[name] = self.depth  # a load's address steps by itself
                 return 0.0
             case Let(var, value) | Assign(var, value):
-                self.values[var.name] = self.value(value)
+                self.values[var.name] = value_of(value, self.values)
                 spent, level = self.seen(value)
                 self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
                 return spent
@@ -177,7 +176,10 @@ class _Walk:
                 return self.part(stmt)
 
     def loop(self, stmt: For) -> float:
-        first, last = self.value(stmt.start), self.value(stmt.stop)
+        first, last = (
+            value_of(stmt.start, self.values),
+            value_of(stmt.stop, self.values),
+        )
         turns = 1
         if first is not None and last is not None:
             turns = max(0, -((first - last) // stmt.step))
@@ -242,7 +244,7 @@ class _Walk:
 
     def choice(self, stmt: If) -> float:
         spent = self.expr(stmt.condition) + self.add(self.table.taken)
-        known = self.value(stmt.condition)
+        known = value_of(stmt.condition, self.values)
         yes, no = self.block(stmt.body), self.block(stmt.otherwise)
         if stmt.rare:
             return spent + no + self.rare * (yes - no)
@@ -254,7 +256,7 @@ class _Walk:
         """A function of its own: its name says which others it is the same as."""
         spent = sum(self.expr(e) for e in stmt.args) + len(stmt.args)
         self.add(len(stmt.args) + 1)
-        given = tuple(self.value(argument) for argument in stmt.args)
+        given = tuple(value_of(argument, self.values) for argument in stmt.args)
         calls = _parts_of(self.target, self.rare)
         key = (stmt.name, len(stmt.body), given)
         if key not in calls:
@@ -373,28 +375,3 @@ class _Walk:
             return 2 if a.type is FLOAT32 else self.table.mac
         product = isinstance(b, Binary) and b.op == "*" and not is_power(b.b)
         return 0 if op == "+" and product else 1  # in the multiplication's price
-
-    def value(self, expr: Expr) -> int | None:
-        match expr:
-            case Const(int() as value):
-                return value
-            case Var(name):
-                return self.values.get(name)
-            case Binary(op, a, b):
-                left, right = self.value(a), self.value(b)
-                if left is None or right is None:
-                    return None
-                if op in "/%" and right == 0:
-                    return 0
-                return FOLDED[op](left, right)
-            case Select(condition, a, b):
-                which = self.value(condition)
-                return None if which is None else self.value(a if which else b)
-            case Cast(value) if expr.type in (INT64, value.type):
-                return self.value(value)
-            case Call(intrin, args) if intrin.result.type == INT32 and not intrin.lets:
-                given = zip(intrin.params, map(self.value, args), strict=True)
-                inner = _Walk(self.table, self.target)
-                inner.values |= {param.name: number for param, number in given}
-                return inner.value(intrin.result)
-        return None

@@ -105,7 +105,7 @@ def test_stages_by_the_prices_of_kernels_where_others_are_too_dear(
 
     def search(found: object) -> Any:
         least = {"least": lambda cost: found, "others": (), "spent": ()}
-        return SimpleNamespace(graph=graph, nodes=many, views=None, **least)
+        return SimpleNamespace(graph=graph, nodes=many, views=None, alive={}, **least)
 
     def made(found: Any, _: object) -> Any:
         (block,) = found.storage.blocks
@@ -147,7 +147,13 @@ def test_a_higher_price_is_paid_for_far_fewer_bytes_only(
         return stages(990 if cost < 1.1 else higher if cost < 2 else fewest)
 
     one: Any = SimpleNamespace(
-        graph=graph, nodes=range(1000), views=None, others=(), spent=(), least=least
+        graph=graph,
+        nodes=range(1000),
+        views=None,
+        others=(),
+        spent=(),
+        least=least,
+        alive={},
     )
 
     def made(found: Any, _: object) -> Any:

@@ -24,7 +24,7 @@ from pybuild.records import dataclass
 from pybuild.targets.target import Target
 
 LEAST = 8  # elements of a row
-_V = vectors(32)
+_v = partial(vectors, 32)  # made when it is first used
 
 
 @dataclass(frozen=True)
@@ -109,16 +109,14 @@ class _Limits:
 
     def held(self, value: Expr, n: Expr) -> Expr:
         """Bytes held within them."""
-        return value if self.bound is None else _V.HOLD(value, *self.bound, n)
+        return value if self.bound is None else _v().HOLD(value, *self.bound, n)
 
 
 class _Sum:
     """The bound values of an AffineAdd: y of some elements of a and b."""
 
-    v = _V
-
     def __init__(self, k: Builder, cheap: AffineAdd, limits: tuple[int, int]) -> None:
-        self.k = k
+        self.k, self.v = k, _v()
         self.factors = (
             k.arg("a_factor", cheap.a_factor),
             k.arg("b_factor", cheap.b_factor),
@@ -138,22 +136,20 @@ class _Sum:
         """The values of n elements, those of operands that move."""
         given = zip((a, b), self.factors, strict=True)
         first, *others = [(x, factor) for x, factor in given if x is not None]
-        total: Expr = _V.PLUS(_V.TIMES(*first, n), self.start, n)
+        total: Expr = _v().PLUS(_v().TIMES(*first, n), self.start, n)
         for x, factor in others:
-            total = _V.LINE(x, factor, total, n)
+            total = _v().LINE(x, factor, total, n)
         if self.base is None:
-            return self.limits.held(_V.SHIFTED(total, self.shift, n), n)
-        rounded = _V.EVEN(total, self.shift, n)
-        return self.limits.held(_V.RAISED(rounded, self.base, n), n)
+            return self.limits.held(_v().SHIFTED(total, self.shift, n), n)
+        rounded = _v().EVEN(total, self.shift, n)
+        return self.limits.held(_v().RAISED(rounded, self.base, n), n)
 
 
 class _Product:
     """The bound values of a mul and its end: y of some elements of a and b."""
 
-    v = _V
-
     def __init__(self, k: Builder, made: MulParameters, end: Affine) -> None:
-        self.k, self.end = k, end
+        self.k, self.v, self.end = k, _v(), end
         self.less = (k.arg("a_less", -made.a_zero), k.arg("b_less", -made.b_zero))
         self.offset = k.arg("offset", int(end.offsets[0]))
         self.multiplier = k.arg("multiplier", int(end.multipliers[0]))
@@ -171,19 +167,19 @@ class _Product:
 
     def some(self, a: Expr | None, b: Expr | None, n: Expr) -> Expr:
         """The values of n elements, those of operands that move."""
-        moving = [_V.PLUS(x, less, n) for x, less in zip((a, b), self.less, strict=True)
-                  if x is not None]  # fmt: skip
+        pairs = zip((a, b), self.less, strict=True)
+        moving = [_v().PLUS(x, less, n) for x, less in pairs if x is not None]
         alone = [x for x in self.fixed if x is not None]
         if alone:
-            total = _V.TIMES(moving[0], alone[0] * (1 << FRACTION), n)
+            total = _v().TIMES(moving[0], alone[0] * (1 << FRACTION), n)
         else:
-            total = _V.TIMES(_V.PRODUCTS(*moving, n), 1 << FRACTION, n)
+            total = _v().TIMES(_v().PRODUCTS(*moving, n), 1 << FRACTION, n)
         product = self.k.let("product", total)
         if self.below is not None:
-            total = _V.CORRECT(product, self.offset, self.below, n)
+            total = _v().CORRECT(product, self.offset, self.below, n)
         else:
-            total = _V.PLUS(product, self.offset, n)
-        value = _V.HIGH_ONE(total, self.multiplier, n)
+            total = _v().PLUS(product, self.offset, n)
+        value = _v().HIGH_ONE(total, self.multiplier, n)
         if self.base is not None:
-            value = _V.PLUS(value, self.base, n)
-        return self.limits.held(_V.SHIFTED(value, self.end.shift, n), n)
+            value = _v().PLUS(value, self.base, n)
+        return self.limits.held(_v().SHIFTED(value, self.end.shift, n), n)

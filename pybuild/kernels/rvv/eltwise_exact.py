@@ -87,13 +87,12 @@ class _Operand:
 class _Exact:
     """Two operands, and what is stored of both together."""
 
-    v = vectors(16)
     operands: tuple[_Operand, _Operand]
 
     def __init__(
         self, k: Builder, elem: DType, made: AddParameters | MulParameters
     ) -> None:
-        self.k = k
+        self.k, self.v = k, vectors(16)
         self.end = Stored(k, self.v, elem, made.y_zero, (made.low, made.high))
 
     def row(self, a: Expr | None, b: Expr | None) -> None:

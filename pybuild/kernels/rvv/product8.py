@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import INT8, Expr, Var, const, i32, load, offset
@@ -25,7 +26,7 @@ from pybuild.targets.target import Target
 
 _LEAST = 4  # columns
 _ROWS = 4  # at a time, at most
-_V = vectors(16)
+_v = partial(vectors, 16)  # made when it is first used
 
 
 def candidates(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -94,9 +95,9 @@ class _Product:
             k.arg("b_zero", made.b_zero),
         )
         self.up = k.arg("up", 1 << self.rule.left) if self.rule.left else None
-        self.ruled = Ruled(k, _V, self.rule)
-        self.end = Stored(k, _V, INT8, made.y_zero, (INT8.low, INT8.high))
-        self.steps = Steps(k, _V, self.columns)
+        self.ruled = Ruled(k, _v(), self.rule)
+        self.end = Stored(k, _v(), INT8, made.y_zero, (INT8.low, INT8.high))
+        self.steps = Steps(k, _v(), self.columns)
         nest(k, self.outer, pointers, self._pair)
         scratch = sizes.depth * sizes.columns if sizes.transposed else 0
         found = offer(k, operands, cost=self._cost)
@@ -105,7 +106,7 @@ class _Product:
     @property
     def _cost(self) -> int:
         sizes, n = self.sizes, self.together
-        vectors_ = -(-sizes.columns // _V.lanes)
+        vectors_ = -(-sizes.columns // _v().lanes)
         blocks = vectors_ * -(-sizes.rows // n)
         turned = 9 * vectors_ * sizes.depth * sizes.transposed
         each = blocks * ((5 + 3 * n) * sizes.depth + 12 * n) + turned
@@ -134,23 +135,23 @@ class _Product:
         with k.loop("d", self.depth, rolled=True) as d:
             with self.steps.each() as (first, n):
                 at = offset(right, first * self.depth + d)
-                k.store(to, first, _V.APART_BYTES(at, self.depth, n), count=n)
+                k.store(to, first, _v().APART_BYTES(at, self.depth, n), count=n)
             k.assign(to, offset(to, self.columns))
 
     def _block(self, x: Expr, b: Expr, y: Expr, n: Expr) -> None:
         """Some rows of a vector of columns."""
         k, count = self.k, self.together
-        start = k.let("start", _V.ALL(const(0), n))
+        start = k.let("start", _v().ALL(const(0), n))
         sums = [k.let(f"sum{i}", start) for i in range(count)]
         w, x = k.let("w", b), k.let("x", x)
         with k.loop("step", self.depth, rolled=True):
-            columns = k.let("columns", _V.LOWERED(w, self.b_zero, n))
+            columns = k.let("columns", _v().LOWERED(w, self.b_zero, n))
             for i, total in enumerate(sums):
                 value = i32(load(x, i * self.depth)) + self.a_less
-                k.assign(total, _V.MAC_ONE(total, value, columns, n))
+                k.assign(total, _v().MAC_ONE(total, value, columns, n))
             k.assign(w, offset(w, self.columns))
             k.assign(x, offset(x, 1))
         for i, total in enumerate(sums):
-            value = total if self.up is None else _V.TIMES(total, self.up, n)
+            value = total if self.up is None else _v().TIMES(total, self.up, n)
             made = self.end.stored(self.ruled.scaled(value, n), n)
             k.store(y, i * self.columns, made, count=n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pybuild.ir.graph import Tensor
 from pybuild.ir.loop import INT8, INT32, offset
@@ -12,7 +13,7 @@ from pybuild.kernels.rvv.loops import Steps
 from pybuild.kernels.rvv.vectors import FEATURE, vectors
 from pybuild.targets.target import Target
 
-_V = vectors(16)
+_v = partial(vectors, 16)  # made when it is first used
 LEAST = 4  # channels
 
 
@@ -27,7 +28,7 @@ def on_vectors(one: Candidate, x: Tensor, target: Target) -> Candidate:
     if channels < LEAST:
         return one
     k = _added(width, channels)
-    cost = height * -(-channels // _V.lanes) * (5 * width + 10) + 14 * channels
+    cost = height * -(-channels // _v().lanes) * (5 * width + 10) + 14 * channels
     return replace(one, func=k.finish(in_place=True), args=tuple(k.values), cost=cost)
 
 
@@ -39,11 +40,11 @@ def _added(width_of: int, channels_of: int) -> Builder:
     to = k.row("sums", 0, INT32, writable=True)
     row, before = k.row("x", 1, INT8), k.row("before", 2, INT32)
     width, channels = k.arg("width", width_of), k.arg("channels", channels_of)
-    with Steps(k, _V, channels).each() as (at, n):
-        total = k.let("total", _V.WORDS(offset(before, at), n))
+    with Steps(k, _v(), channels).each() as (at, n):
+        total = k.let("total", _v().WORDS(offset(before, at), n))
         cell = k.let("cell", offset(row, at))
         with k.loop("ox", width, rolled=True):
-            k.assign(total, _V.ADD(total, _V.WIDENED(cell, n), n))
+            k.assign(total, _v().ADD(total, _v().WIDENED(cell, n), n))
             k.assign(cell, offset(cell, channels))
         k.store(to, at, total, count=n)
     return k

@@ -5,6 +5,7 @@ an indexed load (vluxei16). Knows no meaning: ops/softmax.py.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import INT8, INT32, Expr, Var, const, i32, load, maximum, offset
@@ -26,7 +27,7 @@ from pybuild.ops.softmax import softmax_parameters
 from pybuild.targets.target import Target
 
 LEAST = 12  # elements of a line
-_V = vectors(16)
+_v = partial(vectors, 16)  # made when it is first used
 
 
 def candidates(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -47,25 +48,25 @@ def candidates(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     powers = k.row("table", operands.after, INT32)
 
     def body(line: Line) -> None:
-        steps = Steps(k, _V, line.depth)
+        steps = Steps(k, _v(), line.depth)
         first = k.let("first", farthest - _most(k, steps, line))
 
         def some(at: Expr, n: Expr) -> Expr:
-            index = _V.HALVES_PLUS(_V.WIDENED(offset(line.x, at), n), first, n)
+            index = _v().HALVES_PLUS(_v().WIDENED(offset(line.x, at), n), first, n)
             # none is above, but only so it is proven
-            return _V.ENTRIES(powers, _V.HOLD_HALVES(index, 0, farthest, n), n)
+            return _v().ENTRIES(powers, _v().HOLD_HALVES(index, 0, farthest, n), n)
 
         total = k.let("total", line.depth << 19)
         with steps.each() as (at, n):
-            sums = _V.TOTAL(_V.RIGHT(some(at, n), 12, n), n)
+            sums = _v().TOTAL(_v().RIGHT(some(at, n), 12, n), n)
             k.assign(total, total + sums)
         factor, shift = share_of(k, total, INT8)
         half = k.let("half_factor", factor / 2)
         with steps.each("share") as (at, n):
-            power = k.let("power", _V.PLUS(some(at, n), -MORE, n))
-            scaled = _V.SUM(power, _V.UP_ONE(power, half, n), n)
-            whole = _V.PLUS(_V.RIGHT(scaled, shift, n), 1 + 2 * INT8.low, n)
-            k.store(line.y, at, _V.SHIFTED(whole, 1, n), count=n)
+            power = k.let("power", _v().PLUS(some(at, n), -MORE, n))
+            scaled = _v().SUM(power, _v().UP_ONE(power, half, n), n)
+            whole = _v().PLUS(_v().RIGHT(scaled, shift, n), 1 + 2 * INT8.low, n)
+            k.store(line.y, at, _v().SHIFTED(whole, 1, n), count=n)
 
     lines(k, node, graph, operands, body)
     return [offer(k, operands, tables=(table,), in_place=(0,), cost=4 * y.size)]
@@ -75,6 +76,6 @@ def _most(k: Builder, steps: Steps, line: Line) -> Var:
     """The greatest element."""
     most = k.let("most", i32(load(line.x)))
     with steps.each("one") as (at, n):
-        greatest = _V.GREATEST(_V.BYTES(offset(line.x, at), n), n)
+        greatest = _v().GREATEST(_v().BYTES(offset(line.x, at), n), n)
         k.assign(most, maximum(most, greatest))
     return most

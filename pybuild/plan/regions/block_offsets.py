@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from pybuild.ir.graph import Graph
 from pybuild.options.regions import RegionSpec
@@ -16,6 +17,8 @@ from pybuild.plan.regions.regions import Limits, Region, Wishes, place_regions
 from pybuild.plan.regions.traffic import moved_in
 from pybuild.plan.schedule.stages import Arrangement
 from pybuild.records import dataclass
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,20 @@ class Given:
     spent: frozenset[str]
     by_rows: bool
     little: bool = False
+
+
+def laid_once(lay: Callable[[Arrangement, Given], T]) -> Callable[..., T]:
+    """The same function; stages that it has laid before it does not lay again."""
+    kept: dict[tuple[object, ...], tuple[Arrangement, T]] = {}
+
+    def laid(found: Arrangement, given: Given) -> T:
+        chosen = tuple((node.output, id(kernel)) for node, kernel in found.steps)
+        key = (repr(given), found.stages, found.storage.blocks, chosen)
+        if key not in kept:  # with its kernels, so that no others have their ids
+            kept[key] = found, lay(found, given)
+        return kept[key][1]
+
+    return laid
 
 
 @dataclass(frozen=True)

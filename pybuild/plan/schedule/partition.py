@@ -23,6 +23,7 @@ from pybuild.ops.shape import ASSIGN
 from pybuild.plan.buffers.offsets import round_up
 from pybuild.plan.buffers.sharing import Block, Views
 from pybuild.plan.schedule.lock_step import PUSH, Work, can_join, join
+from pybuild.plan.schedule.saved import Saved
 from pybuild.plan.schedule.shortest_path import NEVER, Numbers, by_end, shortest
 from pybuild.records import dataclass
 
@@ -33,22 +34,6 @@ BAND, LOOK, LINK = 60, 40, 9
 LONGEST = 60
 _MOST_WORK = 2_000_000
 COUNTER = 2
-
-
-class Saved:
-    """The bytes that rings save in stages of one graph, whatever kernels are chosen: by
-    the rows that steps read and write, in their order, and the groups that must be
-    whole."""
-
-    def __init__(self) -> None:
-        self.found: dict[tuple[tuple[int, ...], frozenset[str]], int] = {}
-        self._forms: dict[tuple[object, ...], int] = {}
-
-    def form(self, node: Node, candidate: Candidate) -> int:
-        """A number for all that says when its rows come and go."""
-        rows = (candidate.outputs, candidate.inputs, candidate.bands)
-        key = (*rows, candidate.in_place, node.inputs, node.op == PUSH)
-        return self._forms.setdefault(key, len(self._forms))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from pybuild.plan.buffers.sharing import Block, Storage, Views, groups, staged
 from pybuild.plan.buffers.state_in_place import old_reads
 from pybuild.plan.schedule.lock_step import PUSH, Link, Lockstep, Ring, Work, join
 from pybuild.plan.schedule.order import orders
-from pybuild.plan.schedule.partition import Cut, Cuts, Saved, expand
+from pybuild.plan.schedule.partition import Cut, Cuts, expand
+from pybuild.plan.schedule.saved import Saved
 from pybuild.records import dataclass
 
 COUNTERS = "(counters)"
@@ -77,6 +78,8 @@ class Search:
     lazy   inputs and outputs that get no memory
     spent  inputs whose rows are written over while others are still to be read
     known  what was found of stages of this graph, whatever was asked
+    kept   arrangements by what kernels need; alive: bytes of them by their storage,
+           which is there, too, so that no other has its id
     """
 
     graph: Graph
@@ -86,6 +89,12 @@ class Search:
     lazy: Collection[str]
     spent: Collection[str] = ()
     known: Saved = field(default_factory=Saved, repr=False, compare=False)
+    kept: dict[tuple[object, ...], Arrangement] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    alive: dict[tuple[object, ...], tuple[Storage, int]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @functools.cached_property
     def cuts(self) -> Cuts:
@@ -171,18 +180,34 @@ def _is_before_all(node: Node) -> bool:
 
 
 def arranged(search: Search, found: Sequence[Cut]) -> Arrangement:
-    """The blocks of chosen stages."""
-    nodes, views, cuts = search.nodes, search.views, search.cuts
+    """The blocks of chosen stages. Of kernels that need the same memory at the same
+    times they are the same."""
+    chosen = [[*_chosen(search, cut)] for cut in found]
+    memory = search.known.memory
+    key = (*search.lazy, *(tuple(memory(*one) for one in each) for each in chosen))
+    if key not in search.kept:
+        search.kept[key] = _arranged(search, found, chosen)
+    steps = [work for each in chosen for one in each for work in expand(*one)]
+    return replace(search.kept[key], steps=tuple(steps))
+
+
+def _chosen(search: Search, cut: Cut) -> Iterator[Work]:
+    nodes = search.nodes[cut.first : cut.first + len(cut.candidates)]
+    for (node, _), candidate in zip(nodes, cut.candidates, strict=True):
+        yield node, candidate
+
+
+def _arranged(
+    search: Search, found: Sequence[Cut], chosen: Sequence[Sequence[Work]]
+) -> Arrangement:
+    views, cuts = search.views, search.cuts
     steps: list[Work] = []
     stages: list[Stage] = []
     joined: list[Lockstep | None] = []
-    for cut in found:
+    for cut, each in zip(found, chosen, strict=True):
         first = len(steps)
         end = cut.first + len(cut.candidates)
-        for (node, _), candidate in zip(
-            nodes[cut.first : end], cut.candidates, strict=True
-        ):
-            steps += expand(node, candidate)
+        steps += [work for one in each for work in expand(*one)]
         together = None
         if len(steps) - first > 1:
             together = join(steps[first:], views, cuts.held(cut.first, end))
