@@ -34,6 +34,7 @@ from pybuild.passes.moves.reshape import (
     sink_reshapes,
 )
 from pybuild.passes.moves.transposes import fold_transposes
+from pybuild.passes.narrow_weights import narrow_weights
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
@@ -103,6 +104,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("drop_outside_taps", _plain(drop_outside_taps)),
+    ("narrow_weights", _plain(narrow_weights)),
     ("narrow_tables", _plain(narrow_tables)),
     ("roll", _plain(roll)),
     ("own_outputs", _plain(own_outputs)),
@@ -116,6 +118,7 @@ AS_GIVEN: tuple[tuple[str, Pass], ...] = (
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("settle_channels", _plain(settle_channels)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
+    ("narrow_weights", _plain(narrow_weights)),
     ("own_outputs", _plain(own_outputs)),
 )
 

@@ -9,12 +9,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import pybuild
+from pybuild.frontends import graphjson
 from pybuild.frontends.onnx import load as load_onnx
 from pybuild.frontends.tflite import load as load_tflite
+from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.passes import PassOptions, run
 from tests.frontends.dead_channels import (
+    TOP,
     Layer,
     asymmetric,
     drawn,
@@ -174,3 +177,43 @@ def test_products_of_two_tensors_are_integers(
     (product,) = (n for n in made.nodes if n.op == "matmul")
     assert {made.tensor(n).dtype.value for n in product.inputs} == {"int8"}
     assert "dequantize" not in {n.op for n in made.nodes}
+
+
+@pytest.mark.parametrize("name", LAYERS[:3])
+def test_weights_that_users_may_replace(name: str) -> None:
+    """They stay as the graph has them, for kernels of any core."""
+    made = layer(name, 110)
+    model = pybuild.load(tflite(name, made))
+    rng = np.random.default_rng(3)
+    x = {"x": rng.integers(0, 256, made.x).astype(np.uint8)}
+    (have,) = model.build(params="replaceable").host("llvm").run(**x).values()
+    (values,) = run_litert(tflite(name, made), [x])
+    np.testing.assert_array_equal(have, values["y"])
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_channels_with_a_bias_at_the_end_of_int32(name: str) -> None:
+    made = layer(name, 110)
+    np.moveaxis(made.w, made.axis, 0)[2] = made.zero
+    made.bias[2] = TOP
+    x = np.random.default_rng(4).integers(0, 256, made.x).astype(np.uint8)
+    graph = run(load_tflite("m.tflite", tflite(name, made), {}), PassOptions("litert"))
+    have = interpret(graph, {"x": x})[graph.outputs[0]]
+    (values,) = run_litert(tflite(name, made), [{"x": x}])
+    np.testing.assert_array_equal(have, values["y"])
+
+
+def test_a_graph_in_json_is_the_graph_itself() -> None:
+    graph = load_tflite("m.tflite", tflite("conv", layer("conv", 110)), {})
+    again = graphjson.load("g.json", *graphjson.dump(graph))
+    first, second = (weights(run(one, PassOptions())) for one in (graph, again))
+    assert first == second and first[0][1] == "int16"
+
+
+def test_int16_weights_that_fit_a_byte_are_int8() -> None:
+    net = GraphBuilder("narrow")
+    x = net.input("x", (1, 4), "int8", quant=(0.05, 3))
+    w = net.constant("w", np.arange(-6, 6, dtype=np.int16).reshape(3, 4), (0.01, 0))
+    net.output(net.op("dense", x, w, quant=(0.05, 0)), "y")
+    ((_, kind, _),) = weights(run(net.build(), PassOptions()))
+    assert kind == "int8"

@@ -258,9 +258,9 @@ def test_outputs_are_tensors_of_their_own() -> None:
 
 def test_every_pass_is_in_the_pipeline() -> None:
     names = [name for name, _ in PIPELINE]
-    assert names[-6:] == [
+    assert names[-7:] == [
         "settle_channels", "drop_constant_channels", "drop_outside_taps",
-        "narrow_tables", "roll",
+        "narrow_weights", "narrow_tables", "roll",
         "own_outputs",
     ]  # fmt: skip
     assert {

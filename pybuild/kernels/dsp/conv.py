@@ -25,7 +25,6 @@ from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.layers.conv import (
-    HALF,
     INT4_OUTPUTS,
     PIXELS,
     UNROLLED,
@@ -35,13 +34,13 @@ from pybuild.kernels.layers.conv import (
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     WEIGHTS4,
+    as_bytes,
     block_starts,
     fits_int4,
     kernels_of,
-    known_int9,
     takes_pairs,
-    weights_zero,
 )
+from pybuild.kernels.layers.zero_points import HALF
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
@@ -244,9 +243,8 @@ def candidates(
     if not takes_pairs(node, graph, target, sums=True, nine=True):
         return []
     kernels = kernels_of(node, graph)
-    nine = known_int9(node, graph)
-    zero = weights_zero(kernels) if nine else None
-    if nine and zero is None:
+    fits, zero = as_bytes(node, graph, kernels)
+    if not fits:
         return []
     sums, epilogue = ended_sums(node, graph, kernels)
     count = calls[0] * calls[1] * window.out_width

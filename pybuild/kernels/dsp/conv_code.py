@@ -29,7 +29,8 @@ from pybuild.kernels.dsp.conv_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
 from pybuild.kernels.epilogues.bare import Bare
 from pybuild.kernels.epilogues.by_channel import exact_of
-from pybuild.kernels.layers.conv import HALF, WRITTEN_OUT, Layer
+from pybuild.kernels.layers.conv import WRITTEN_OUT, Layer
+from pybuild.kernels.layers.zero_points import HALF
 
 
 @once

@@ -23,7 +23,6 @@ _SHORT = 8  # pixels: of longer rows one left over is a small part
 INT4_OUTPUTS = 4  # whose int4 weights one word holds
 PIXELS = 2  # of a row, whose values one load reads
 WORD = 4  # bytes that one load widens
-HALF = 128  # what makes an int8 a uint8
 
 
 @dataclass(frozen=True)

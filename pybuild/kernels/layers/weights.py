@@ -11,14 +11,13 @@ from pybuild.kernels.base.candidate import Packed, RowAccess
 from pybuild.kernels.epilogues.bare import bare
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, int8_finish
 from pybuild.kernels.epilogues.int16 import MOST_SUM, finish16
+from pybuild.kernels.layers.zero_points import weights_zero
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.fixed_point.quant import accumulator_bound, sums_by_sign
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
-# inputs of a sum: with weights of eight bits more than each of them has
-_MOST_COUNTED = 1 << 13
 # the role of weights of which two are in a byte
 WEIGHTS4 = "weights4"
 # of float32 weights that are float16 in flash
@@ -199,16 +198,16 @@ def known_int9(node: Node, graph: Graph) -> bool:
     return types == [DType.INT16, DType.INT8] and fixed(node, graph)
 
 
-def weights_zero(kernels: Array) -> int | None:
-    """What makes uint8 of weights of nine bits; None: there is no such number, or what
-    it adds to a sum could leave int32.
+def as_bytes(node: Node, graph: Graph, kernels: Array) -> tuple[bool, int | None]:
+    """(whether a layer's weights can lie as bytes, what makes uint8 of those of nine
+    bits: None if they have eight).
 
     Shapes  kernels [O, taps]
     """
-    if kernels.shape[-1] > _MOST_COUNTED:
-        return None
-    low, high = int(kernels.min(initial=0)), int(kernels.max(initial=0))
-    return -low if high - low <= DType.UINT8.high else None
+    if not known_int9(node, graph):
+        return True, None
+    zero = weights_zero(kernels)
+    return zero is not None, zero
 
 
 def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:

@@ -23,14 +23,14 @@ from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import (
     WEIGHTS4,
+    as_bytes,
     fits_int4,
     in_blocks,
     is_bare,
     kernels_of,
-    known_int9,
     takes_vectors,
-    weights_zero,
 )
+from pybuild.kernels.layers.zero_points import half_zero
 from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.epilogue import ended_sums, table
@@ -58,7 +58,9 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
     taps, whole = np.maximum(order, 0), len(order) - len(order) % layer.step
 
     def vectors(few: Ints) -> Array:
-        taken = np.where(order < 0, 0, kernels[few[:, None], taps]) + layer.half_zero
+        taken = np.where(order < 0, 0, kernels[few[:, None], taps]) + half_zero(
+            layer.zero
+        )
         blocks = taken.reshape(-1, layer.together, len(order))
         passes = [
             _steps(part, step)
@@ -134,9 +136,9 @@ def candidates(
         kernels = kernels_of(node, graph)
         layer, bias = Layer(window, bare(len(kernels)), 0), kernels
     elif takes_vectors(node, graph, target, nine=True):
-        kernels, nine = kernels_of(node, graph), known_int9(node, graph)
-        zero = weights_zero(kernels) if nine else None
-        if nine and zero is None:
+        kernels = kernels_of(node, graph)
+        fits, zero = as_bytes(node, graph, kernels)
+        if not fits:
             return []
         sums, epilogue = ended_sums(node, graph, kernels)
         x_zero, bias = sums.made.x_zero, sums.bias

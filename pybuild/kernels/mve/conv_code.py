@@ -27,6 +27,7 @@ from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.layers.int4_products import apart, lower
 from pybuild.kernels.layers.sums16 import LongSums
+from pybuild.kernels.layers.zero_points import half_zero
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.conv_patches import Products
 from pybuild.kernels.mve.epilogue import Ending, VectorFinish, finish_of
@@ -77,7 +78,7 @@ class _Writer(Products):
             self.x_zero = k.arg("x_zero", layer.x_zero)
         self.less: dict[str, Expr] = {}
         if layer.zero is not None:
-            self.less["less_zero"] = k.arg("less_zero", -layer.half_zero)
+            self.less["less_zero"] = k.arg("less_zero", -half_zero(layer.zero))
         self.inputs: Expr = g.channels
         self.start: Expr = const(0)
         if layer.window.groups > 1:

@@ -22,7 +22,6 @@ _FAR = 1 << 15  # bytes that a half reaches
 _HELD = 4  # vectors of pixels that stay in registers
 _TURNS = (4, 3)  # steps
 _LONG_TURNS = (8, 4)
-_SIGN = 128  # what an int8 is more without its sign
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,6 @@ class Layer:
     int4: bool = False
     joint: bool = False
     zero: int | None = None
-
-    @property
-    def half_zero(self) -> int:
-        """What is added to weights of nine bits, which makes int8 of them."""
-        return 0 if self.zero is None else self.zero - _SIGN
 
     @property
     def step(self) -> int:

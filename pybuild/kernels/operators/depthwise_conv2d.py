@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, by_rows
@@ -20,7 +22,6 @@ from pybuild.kernels.layers.weights import (
     halves,
     kernels_of,
     known_halves,
-    known_int9,
     widens_each,
     window_rows,
 )
@@ -49,7 +50,7 @@ def depthwise_conv2d(
     window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
     finish, bias, x_zero = epilogue(node, graph, kernels_of(node, graph))
     layer = depthwise.Layer(window, finish, x_zero, x.dtype, DType.of(bias))
-    layer = replace(layer, wide=known_int9(node, graph))
+    layer = replace(layer, wide=weights.dtype == np.int16)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     order = "taps row by row, channels"
     others = (

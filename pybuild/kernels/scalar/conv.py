@@ -30,6 +30,7 @@ from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import (
     WEIGHTS4,
+    as_bytes,
     fits_int4,
     in_blocks,
     is_bare,
@@ -37,11 +38,11 @@ from pybuild.kernels.layers.weights import (
     known_bare,
     known_int8,
     known_int9,
-    weights_zero,
 )
+from pybuild.kernels.layers.zero_points import HALF
 from pybuild.kernels.scalar import conv_image
 from pybuild.kernels.scalar.conv_code import kernel
-from pybuild.kernels.scalar.conv_layer import HALF, Layer
+from pybuild.kernels.scalar.conv_layer import Layer
 from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
@@ -237,11 +238,11 @@ def candidates(
     kernels = kernels_of(node, graph)
     if not is_int8:
         return _of_int16(node, graph, target, window, rows, calls, kernels, paired)
-    zero = weights_zero(kernels) if wide else None
-    if (wide and zero is None) or (
-        "dsp" in target.features and kernels.shape[1] >= WORD
-    ):
+    if "dsp" in target.features and kernels.shape[1] >= WORD:
         return []  # dsp/conv.py's are faster
+    fits, zero = as_bytes(node, graph, kernels)
+    if not fits:
+        return []
     if paired and not fits_pairs(kernels):
         return []
     if kernels.shape[1] >= _MOST_TAPS:

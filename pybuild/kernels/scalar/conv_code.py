@@ -30,7 +30,8 @@ from pybuild.kernels.epilogues.by_channel import (
     finish_of,
 )
 from pybuild.kernels.layers.image import Image
-from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
+from pybuild.kernels.layers.zero_points import HALF
+from pybuild.kernels.scalar.conv_layer import UINT8, Layer
 from pybuild.kernels.scalar.conv_sums import Sums
 
 

@@ -11,10 +11,10 @@ from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import AnyEpilogue
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.image import Image
+from pybuild.kernels.layers.zero_points import HALF
 from pybuild.records import dataclass
 
 UINT8 = DType.UINT8
-HALF = 128  # what makes an int8 a uint8
 HALF4 = 8  # the same of four bits
 TURNS = (7, 6, 5, 3, 2, 1)  # taps in one, where four leave many over
 MOST_PRODUCTS = 64  # in one turn of the innermost loop

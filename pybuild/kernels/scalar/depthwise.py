@@ -24,8 +24,9 @@ from pybuild.kernels.layers.image import image_of, whole_images
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16
 from pybuild.kernels.layers.weights import constant, fixed
+from pybuild.kernels.layers.zero_points import HALF
 from pybuild.kernels.scalar import depthwise_rows
-from pybuild.kernels.scalar.depthwise_code import HALF, Layer, kernel
+from pybuild.kernels.scalar.depthwise_code import Layer, kernel
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 12  # unrolled in part: no window is that large

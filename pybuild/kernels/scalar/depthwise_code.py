@@ -33,10 +33,10 @@ from pybuild.kernels.epilogues.by_channel import (
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.depthwise import UNROLLED
 from pybuild.kernels.layers.image import Image
+from pybuild.kernels.layers.zero_points import HALF
 from pybuild.records import dataclass
 
 UINT8 = DType.UINT8
-HALF = 128  # what makes an int8 a uint8
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,19 @@ from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.wide_vectors import FEATURE, LANES, TAPS
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.layers.weights import (
+    as_bytes,
     in_blocks,
     kernels_of,
     known_int8,
     known_int9,
-    weights_zero,
 )
+from pybuild.kernels.layers.zero_points import HALF, half_zero
 from pybuild.kernels.mve.epilogue import ended_sums
 from pybuild.kernels.wide.conv_code import kernel
 from pybuild.kernels.wide.conv_layer import Layer
 from pybuild.kernels.wide.epilogue import table
 from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
-
-_SIGN = 128  # what an input is more without its sign
 
 
 def candidates(
@@ -37,17 +36,17 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    nine = known_int9(node, graph)
-    if FEATURE not in target.features or not (nine or known_int8(node, graph)):
+    known = known_int8(node, graph) or known_int9(node, graph)
+    if FEATURE not in target.features or not known or window.groups > 1:
         return []
     kernels = kernels_of(node, graph)
-    zero = weights_zero(kernels) if nine else None
-    if window.groups > 1 or (nine and zero is None):
+    fits, zero = as_bytes(node, graph, kernels)
+    if not fits:
         return []
     sums, epilogue = ended_sums(node, graph, kernels)
     # between start and end a sum is no further from the bias than with plain inputs:
     # of these 128 times the weights' sizes, which `known_sums` has checked
-    starts = sums.bias - _SIGN * kernels.astype(np.int64).sum(1)
+    starts = sums.bias - HALF * kernels.astype(np.int64).sum(1)
     layer = Layer(window, epilogue, sums.made.x_zero, zero)
     ends = Packed(
         "epilogue",
@@ -92,7 +91,7 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
 
     def vectors(few: Ints) -> Array:
         taps = np.zeros((len(few), layer.runs, layer.run_steps * TAPS), np.int8)
-        given = kernels[few[few >= 0]] + layer.half_zero
+        given = kernels[few[few >= 0]] + half_zero(layer.zero)
         taps[few >= 0, :, :run] = given.reshape(len(given), layer.runs, run)
         return taps.reshape(-1, block, steps, TAPS).transpose(0, 2, 1, 3)
 

@@ -23,6 +23,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import bytes_at as few_at
 from pybuild.kernels.base.window import Bound
+from pybuild.kernels.layers.zero_points import half_zero
 from pybuild.kernels.wide.conv_layer import STEP, Layer
 from pybuild.kernels.wide.epilogue import Finish, size_of
 
@@ -56,7 +57,7 @@ class _Writer:
         self.row_bytes = k.arg("row_bytes", layer.row_bytes)
         if layer.zero is not None:
             self.run = k.arg("run_bytes", w.run)
-            self.less_zero = k.arg("less_zero", -layer.half_zero)
+            self.less_zero = k.arg("less_zero", -half_zero(layer.zero))
         self.finish = Finish(k, layer.epilogue)
         self.outside = k.arg("outside", layer.x_zero ^ _SIGN) if w.padded else const(0)
 

@@ -12,7 +12,6 @@ from pybuild.records import dataclass
 
 _PIXELS = {1: 12, 2: 8, 3: 6, 4: 5, 5: 4, 6: 4, 7: 3, 8: 3}  # sums held by registers
 _BLOCKS = {True: 8, False: 4}  # whether there is one pixel
-_SIGN = 128  # what an int8 is more without its sign
 STEP = 16  # bytes that are copied together
 
 
@@ -28,11 +27,6 @@ class Layer:
     epilogue: Epilogue
     x_zero: int
     zero: int | None = None
-
-    @property
-    def half_zero(self) -> int:
-        """What is added to weights of nine bits, which makes int8 of them."""
-        return 0 if self.zero is None else self.zero - _SIGN
 
     @property
     def blocks(self) -> int:

@@ -20,9 +20,13 @@ def centred(tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
         row = [1] * value.ndim
         row[quant.axis or 0] = len(zero)
         zero = zero.reshape(row)
-    wide = value.astype(np.int16) - zero
-    low, high = wide.min(initial=0), wide.max(initial=0)
-    small = low >= DType.INT8.low and high <= DType.INT8.high
-    made: Array = wide.astype(np.int8) if small else wide
+    made = narrowed(value.astype(np.int16) - zero)
     bare = replace(quant, zero_point=(0,))
     return replace(tensor, dtype=DType.of(made), quant=bare), made
+
+
+def narrowed(wide: Array) -> Array:
+    """int16 as int8, if all of it fits."""
+    low, high = wide.min(initial=0), wide.max(initial=0)
+    fits = low >= DType.INT8.low and high <= DType.INT8.high
+    return wide.astype(np.int8) if fits else wide

@@ -269,8 +269,9 @@ class _Change:
     ) -> Node:
         tensors = [self.graph.tensor(n) if n else None for n in (*node.inputs, "")[1:3]]
         quants = [_scales(t.quant if t else None, *outputs) for t in tensors]
+        kind = self.graph.tensor(node.inputs[1]).dtype
         weights = self.edit.constant(
-            f"{node.inputs[1]}.live", values.astype(np.int8), quants[0]
+            f"{node.inputs[1]}.live", values.astype(kind.numpy), quants[0]
         )
         made = [node.inputs[0], weights]
         if tensors[1] is not None or bias.any():

@@ -42,7 +42,7 @@ def weighted(node: Node, graph: Graph) -> bool:
     if node.op == "dense" and weights.shape[-1:] != x.shape[-1:]:
         return False
     fixed = [n for n in node.inputs[1:] if n]
-    return weights.dtype is DType.INT8 and all(graph.known(n) for n in fixed)
+    return not weights.dtype.is_float and all(graph.known(n) for n in fixed)
 
 
 def mixes(node: Node, graph: Graph) -> bool:

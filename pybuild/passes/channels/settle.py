@@ -41,7 +41,7 @@ def settle_channels(graph: Graph) -> Graph:
 
 def _settled(edit: Edit, node: Node) -> Node:
     graph = edit.old
-    if node.op not in LAYERS or graph.tensor(node.inputs[1]).dtype is not DType.INT8:
+    if node.op not in LAYERS or graph.tensor(node.inputs[1]).dtype.is_float:
         return node
     try:
         made = conv_parameters(node, graph)

@@ -14,7 +14,7 @@ from pybuild.boards.device import run_recorded
 from pybuild.dtype import Array
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph
-from pybuild.kernels.layers.weights import weights_zero
+from pybuild.kernels.layers.zero_points import weights_zero
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
