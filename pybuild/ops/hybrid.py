@@ -31,8 +31,12 @@ from pybuild.ops.conv import conv_sums, depthwise_sums, exact, products
 from pybuild.ops.fixed_point.quant import rounded_away
 
 NO_PADS = (0, 0, 0, 0)
-# products of a sum that fits int32: |x - zero| is at most 255, a weight 128
-_MOST_TAPS = (2**31 - 1) // (255 * 128)
+NINE_BITS = 255  # of int16 weights: bytes less a zero point
+# products of a sum that fits int32: |x - zero| is at most 255
+_MOST_TAPS = {
+    DType.INT8: (2**31 - 1) // (255 * 128),
+    DType.INT16: (2**31 - 1) // (255 * NINE_BITS),
+}
 SUMS = ("conv2d_sums", "dense_sums", "depthwise_conv2d_sums")
 
 
@@ -135,26 +139,45 @@ _RULES = {"symmetric": _symmetric, "asymmetric": _asymmetric, "onnx": _onnx}
 
 
 def _operands(node: Node, graph: Graph, axes: int) -> tuple[Tensor, Tensor]:
-    """The input and the weights, both int8."""
+    """The input, int8, and the weights: int8, or int16 of nine bits that are known."""
     x, w = operand(node, graph, 0), operand(node, graph, 1)
-    for tensor in (x, w):
-        must_have_type(node, graph, tensor, DType.INT8)
+    must_have_type(node, graph, x, DType.INT8)
+    if w.dtype is DType.INT16:
+        _must_have_nine_bits(node, graph)
+    else:
+        must_have_type(node, graph, w, DType.INT8)
     if len(w.shape) != axes or 0 in w.shape:
         raise invalid(node, graph, f"weights of shape {list(w.shape)}")
     axis = -1 if node.op.startswith("depthwise") else 0
-    if not most_taps(w.shape, axis):
-        what = f"sums {w.size // w.shape[axis]} products, more than {_MOST_TAPS}"
+    if not most_taps(w.shape, axis, w.dtype):
+        most = _MOST_TAPS[w.dtype]
+        what = f"sums {w.size // w.shape[axis]} products, more than {most}"
         raise invalid(node, graph, what, "--hybrid float")
     return x, w
 
 
-def most_taps(shape: Sequence[int], axis: int) -> bool:
-    """True if every sum of a layer fits int32; axis: that of output channels."""
-    return 0 not in shape and math.prod(shape) // shape[axis] <= _MOST_TAPS
+def _must_have_nine_bits(node: Node, graph: Graph) -> None:
+    """A graph that is still being read may not know them yet."""
+    name = node.inputs[1]
+    if name in graph.parameters:
+        raise invalid(node, graph, "int16 weights that users may replace")
+    weights = graph.constants.get(name, np.zeros(0, np.int16))
+    most = int(np.abs(weights.astype(np.int32)).max(initial=0))
+    if most > NINE_BITS:
+        raise invalid(node, graph, f"weights up to {most}; {NINE_BITS} are the most")
+
+
+def most_taps(shape: Sequence[int], axis: int, dtype: DType = DType.INT8) -> bool:
+    """True if every sum of a layer with such weights fits int32; axis: that of output
+    channels."""
+    return 0 not in shape and math.prod(shape) // shape[axis] <= _MOST_TAPS[dtype]
 
 
 def infer_conv2d(node: Node, graph: Graph) -> Types:
-    """Shapes  x int8[N,H,W,C]  w int8[O,KH,KW,C/groups]  y int32[N,OH,OW,O]"""
+    """Shapes  x int8[N,H,W,C]  w int8[O,KH,KW,C/groups]  y int32[N,OH,OW,O]
+
+    w may be int16, from -255 to 255: less a zero point; so in the other layers.
+    """
     x, w = _operands(node, graph, 4)
     groups = int(node.attrs.get("groups", 1))
     fits = len(x.shape) == 4 and w.shape[3] * groups == x.shape[3]
@@ -187,7 +210,8 @@ def infer_dense(node: Node, graph: Graph) -> Types:
 def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning, exact."""
     x, w = value(values, 0), value(values, 1)
-    return (conv_sums(node, graph, x, w, exact(w[0].size)).astype(np.int32),)
+    kind = exact(w[0].size, w=w.itemsize)
+    return (conv_sums(node, graph, x, w, kind).astype(np.int32),)
 
 
 def depthwise(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
@@ -199,7 +223,8 @@ def depthwise(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 def dense(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning, exact."""
     x, w = value(values, 0), value(values, 1)
-    return (products(x.astype(exact(w.shape[1])), w).astype(np.int32),)
+    kind = exact(w.shape[1], w=w.itemsize)
+    return (products(x.astype(kind), w).astype(np.int32),)
 
 
 # ---- scale_sums -----------------------------------------------------------------
@@ -209,7 +234,7 @@ SUM, SCALE, FACTOR, BIAS, ZERO, WEIGHTS = range(6)
 
 def infer_scale(node: Node, graph: Graph) -> Types:
     """attrs sums_first, axis, clamp. Shapes  sums int32[...,C]  scale [batches]
-    factor [C] or [1]  bias [C]  zero int32[batches]  w int8, with C along `axis`: the
+    factor [C] or [1]  bias [C]  zero int32[batches]  w, with C along `axis`: the
     weights of the sums; y float32[...,C]
     """
     sums, scale = operand(node, graph, SUM), operand(node, graph, SCALE)
@@ -238,7 +263,8 @@ def infer_scale(node: Node, graph: Graph) -> Types:
         raise invalid(node, graph, "has zero points or weights, not both")
     axis = int(node.attrs.get("axis", 0))
     if w is not None:
-        must_have_type(node, graph, w, DType.INT8)
+        if w.dtype is not DType.INT16:
+            must_have_type(node, graph, w, DType.INT8)
         if axis >= len(w.shape) or w.shape[axis] != channels:
             what = f"weights {list(w.shape)}, {channels} channels along axis {axis}"
             raise invalid(node, graph, what)

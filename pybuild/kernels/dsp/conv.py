@@ -38,7 +38,7 @@ from pybuild.kernels.layers.weights import (
     block_starts,
     fits_int4,
     kernels_of,
-    takes_pairs,
+    known_bytes,
 )
 from pybuild.kernels.layers.zero_points import HALF
 from pybuild.ops.conv import ConvParameters
@@ -240,7 +240,7 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer, the fastest first: none, or one and
     those that need less scratch, have code that other layers may share, or little."""
-    if not takes_pairs(node, graph, target, sums=True, nine=True):
+    if "dsp" not in target.features or not known_bytes(node, graph, sums=True):
         return []
     kernels = kernels_of(node, graph)
     fits, zero = as_bytes(node, graph, kernels)

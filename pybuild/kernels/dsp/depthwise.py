@@ -27,8 +27,8 @@ from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
     kernels_of,
+    known_bytes,
     known_int9,
-    takes_pairs,
 )
 from pybuild.targets.target import Target
 
@@ -93,7 +93,7 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if not takes_pairs(node, graph, target, sums=True, nine=True):
+    if "dsp" not in target.features or not known_bytes(node, graph, sums=True):
         return []
     if window.channels < GROUP:
         return []

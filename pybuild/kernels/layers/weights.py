@@ -127,17 +127,10 @@ def fixed(node: Node, graph: Graph) -> bool:
     return all(graph.known(name) for name in node.inputs[1:] if name)
 
 
-def takes_pairs(
-    node: Node, graph: Graph, target: Target, sums: bool = False, nine: bool = False
-) -> bool:
-    """True if a layer may have kernels on pairs of int16: int8, weights known.
-
-    sums  or one whose output is its sums
-    nine  or one whose weights have nine bits
-    """
-    known = known_int8(node, graph) or (sums and known_bare(node, graph))
-    known = known or (nine and known_int9(node, graph))
-    return "dsp" in target.features and known
+def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
+    """True if a layer of int8 and its known weights may have kernels on pairs of
+    int16."""
+    return "dsp" in target.features and known_int8(node, graph)
 
 
 def on_pairs16(
@@ -162,28 +155,20 @@ def quads(kernels: Array, words: int) -> Array:
     return taps[:, :, (0, 2, 1, 3)]
 
 
-def takes_vectors(
-    node: Node, graph: Graph, target: Target, sums: bool = False, nine: bool = False
-) -> bool:
-    """True if a layer may have kernels on vectors of bytes: int8, weights known.
-
-    sums  or one whose output is its sums
-    nine  or one whose weights have nine bits
-    """
-    known = known_int8(node, graph) or (sums and known_bare(node, graph))
-    known = known or (nine and known_int9(node, graph))
-    return "mve" in target.features and known
-
-
 def is_bare(node: Node, graph: Graph) -> bool:
     """True if a layer's output is its int32 sums of products of int8."""
     return graph.tensor(node.output).dtype is DType.INT32
 
 
-def known_bare(node: Node, graph: Graph) -> bool:
-    """True if a layer's output is its sums, and its weights are known."""
-    whole = graph.tensor(node.inputs[1]).dtype is DType.INT8
-    return whole and is_bare(node, graph) and fixed(node, graph)
+def known_bytes(node: Node, graph: Graph, sums: bool = False) -> bool:
+    """True if a layer is of int8, with known weights of eight or nine bits.
+
+    sums  its output may be its int32 sums
+    """
+    if not fixed(node, graph) or graph.tensor(node.inputs[0]).dtype is not DType.INT8:
+        return False
+    y = graph.tensor(node.output).dtype
+    return y is DType.INT8 or (sums and y is DType.INT32)
 
 
 def known_int8(node: Node, graph: Graph) -> bool:
@@ -194,8 +179,8 @@ def known_int8(node: Node, graph: Graph) -> bool:
 
 def known_int9(node: Node, graph: Graph) -> bool:
     """True if a layer is of int8, and its weights, which are known, of int16."""
-    types = [graph.tensor(name).dtype for name in (node.inputs[1], node.output)]
-    return types == [DType.INT16, DType.INT8] and fixed(node, graph)
+    types = [graph.tensor(name).dtype for name in node.inputs[:2]]
+    return types == [DType.INT8, DType.INT16] and fixed(node, graph)
 
 
 def as_bytes(node: Node, graph: Graph, kernels: Array) -> tuple[bool, int | None]:

@@ -28,7 +28,7 @@ from pybuild.kernels.layers.weights import (
     in_blocks,
     is_bare,
     kernels_of,
-    takes_vectors,
+    known_bytes,
 )
 from pybuild.kernels.layers.zero_points import half_zero
 from pybuild.kernels.mve.conv_code import kernel
@@ -130,21 +130,19 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
     row = is_row_by_row(window, rows, calls)
-    if is_bare(node, graph):
-        if not takes_vectors(node, graph, target, sums=True):
-            return []
-        kernels = kernels_of(node, graph)
-        layer, bias = Layer(window, bare(len(kernels)), 0), kernels
-    elif takes_vectors(node, graph, target, nine=True):
+    if "mve" in target.features and known_bytes(node, graph, sums=True):
         kernels = kernels_of(node, graph)
         fits, zero = as_bytes(node, graph, kernels)
         if not fits:
             return []
-        sums, epilogue = ended_sums(node, graph, kernels)
-        x_zero, bias = sums.made.x_zero, sums.bias
-        layer = Layer(window, epilogue, x_zero, row, zero=zero)
-        if layer.together == 4:
-            layer = replace(layer, epilogue=with_one_factor(epilogue))
+        if is_bare(node, graph):
+            layer, bias = Layer(window, bare(len(kernels)), 0, zero=zero), kernels
+        else:
+            sums, epilogue = ended_sums(node, graph, kernels)
+            x_zero, bias = sums.made.x_zero, sums.bias
+            layer = Layer(window, epilogue, x_zero, row, zero=zero)
+            if layer.together == 4:
+                layer = replace(layer, epilogue=with_one_factor(epilogue))
     elif "mve" in target.features and takes_int16(node, graph):
         kernels = kernels_of(node, graph)
         layer, bias = _layer16(node, graph, target, window, row, kernels)

@@ -18,8 +18,8 @@ from pybuild.kernels.base.window import Window
 from pybuild.kernels.layers.weights import (
     constant,
     in_blocks,
+    known_bytes,
     known_int9,
-    takes_vectors,
 )
 from pybuild.kernels.mve.depthwise_code import kernel
 from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
@@ -105,7 +105,7 @@ def candidates(
     """The kernels of this file that suit a layer: none, or that of rows and those of
     pieces of them, which have less scratch."""
     w = window
-    if not takes_vectors(node, graph, target, nine=True):
+    if "mve" not in target.features or not known_bytes(node, graph):
         return []
     if w.out_channels != w.channels or w.channels < 4:
         return []

@@ -35,8 +35,7 @@ from pybuild.kernels.layers.weights import (
     in_blocks,
     is_bare,
     kernels_of,
-    known_bare,
-    known_int8,
+    known_bytes,
     known_int9,
 )
 from pybuild.kernels.layers.zero_points import HALF
@@ -71,7 +70,7 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
-    order, dtype = _order(layer), DType.UINT8 if layer.unsigned else DType.INT8
+    order, dtype = _order(layer), DType.UINT8 if layer.halved else DType.INT8
     if layer.paired:
         dtype = DType.INT32
 
@@ -80,7 +79,7 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
         lanes[:, : layer.taps] = kernels[few]
         if layer.paired:
             lanes = lanes[::2] + (lanes[1::2] << 16)
-        elif layer.unsigned:
+        elif layer.halved:
             lanes += layer.half
         if layer.int4:
             lanes = (lanes[::2] << 4) + (lanes[1::2] & 15)
@@ -230,8 +229,7 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, one, or one that other layers
     may share and a faster one."""
-    wide = known_int9(node, graph)
-    is_int8 = wide or known_int8(node, graph) or known_bare(node, graph)
+    wide, is_int8 = known_int9(node, graph), known_bytes(node, graph, sums=True)
     known = takes_int16(node, graph) or is_int8
     if not (target.sums and known) or (paired and window.groups > 1):
         return []
@@ -255,8 +253,10 @@ def candidates(
     layers = _layers(window, epilogue, sums.made.x_zero, target, paired, row)
     made = [(layer, rows, calls) for layer in layers]
     if wide:
+        # of plain sums none starts with what the pixels' HALF adds
+        half = not is_bare(node, graph)
         made = [
-            (replace(layer, unsigned=True, zero=zero), rows, calls) for layer in layers
+            (replace(layer, unsigned=half, zero=zero), rows, calls) for layer in layers
         ]
     elif layers and not paired:
         most = calls[1] * min(map(cost, layers)), max(one.scratch for one in layers)

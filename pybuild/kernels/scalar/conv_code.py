@@ -55,7 +55,7 @@ class _Writer:
         self.g = g = Bound(k, layer.window)
         bare = isinstance(layer.epilogue, Bare)
         self.y = k.row("y", 0, INT32 if bare else layer.elem, writable=True)
-        weight = INT32 if layer.paired else UINT8 if layer.unsigned else INT8
+        weight = INT32 if layer.paired else UINT8 if layer.halved else INT8
         rows = g.rows if layer.image is None else const(1)
         self.weights = k.row("weights", rows + 1, weight)
         self.ends = k.row("epilogue", rows + 2, INT32)

@@ -113,8 +113,8 @@ class Layer:
 
     @property
     def halved(self) -> bool:
-        """True if weights have HALF added, or HALF4."""
-        return self.unsigned and not self.paired
+        """True if weights have HALF added, or HALF4, or their zero point."""
+        return (self.unsigned or self.zero is not None) and not self.paired
 
     @property
     def half(self) -> int:
@@ -171,7 +171,8 @@ class Layer:
         """A single pixel is read where it is."""
         whole = self.lanes == self.taps and self.window.pointwise
         whole = whole and self.window.groups == 1
-        return self.pixels == 1 and whole and not (self.unsigned or self.row)
+        copied = self.unsigned or self.halved or self.row
+        return self.pixels == 1 and whole and not copied
 
     @property
     def patch(self) -> int:

@@ -15,8 +15,7 @@ from pybuild.kernels.layers.weights import (
     as_bytes,
     in_blocks,
     kernels_of,
-    known_int8,
-    known_int9,
+    known_bytes,
 )
 from pybuild.kernels.layers.zero_points import HALF, half_zero
 from pybuild.kernels.mve.epilogue import ended_sums
@@ -36,7 +35,7 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    known = known_int8(node, graph) or known_int9(node, graph)
+    known = known_bytes(node, graph)
     if FEATURE not in target.features or not known or window.groups > 1:
         return []
     kernels = kernels_of(node, graph)

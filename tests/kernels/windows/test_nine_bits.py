@@ -75,6 +75,19 @@ def layer(op: str, sizes: tuple[int, ...], least: int, **attrs: Any) -> Graph:
     return Model("nine", net.build(), "litert", "0" * 64).lower("litert")
 
 
+def sums(of: Graph) -> Graph:
+    """The layer's plain sums of an input without padding, int32."""
+    (node,), net = of.nodes, GraphBuilder("sums")
+    x, w = (of.tensor(name) for name in node.inputs[:2])
+    attrs = {k: v for k, v in node.attrs.items() if k in ("strides", "groups")}
+    y = net.op(
+        f"{node.op}_sums", net.input("x", x.shape, "int8"),
+        net.constant("w", of.constants[w.name]), dtype="int32", **attrs,
+    )  # fmt: skip
+    net.output(y, "y")
+    return net.build()
+
+
 def jobs_of(made: Graph, target: str) -> list[Job]:
     (node,) = made.nodes
     x = given(made)
@@ -95,6 +108,7 @@ def test_by_llvm_and_c(target: str, some: Some, tmp_path: Path) -> None:
     ]  # fmt: skip
     graphs.append(layer("conv2d", (3, 3, 8, 16, 6), -90, groups=2))
     graphs.append(layer("depthwise_conv2d", (3, 3, 8, 1, 9, 1), -90, dilations=(1, 2)))
+    graphs += [sums(graphs[i]) for i in (1, 3, 5, 7, 10, 14, 15)]
     jobs = [job for made in graphs for job in jobs_of(made, target)]
     fewer = some(jobs)
     for tried, results in (

@@ -6,15 +6,19 @@ range have them, int8 and plain sums, which a pass joins with the scales behind.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import flowing
 from pybuild.frontends.onnx.operators.spatial import arranged_conv, from_rows, to_rows
+from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Attr, Node, Tensor
 from pybuild.ops import OPERATORS
+from pybuild.ops.fixed_point.centred import narrowed
 from pybuild.ops.hybrid import NO_PADS, most_taps
 
 
@@ -47,19 +51,32 @@ def _quantized(flow: Flow, x: str, attrs: dict[str, Attr]) -> tuple[str, str, st
     return q, scale, zero
 
 
-def _source(flow: Flow) -> str:
-    """What was quantised to be the first input, where the second is known and both
-    have the zero points that sums of int8 have; else nothing."""
+def _layer(flow: Flow, axis: int) -> tuple[str, Op] | None:
+    """What was quantised to be the first input, and the operator with weights of sums:
+    int8, or int16 of nine bits, whose zero points are taken out. None where the second
+    input is not known, or another quantises the first.
+
+    axis  of the weights, along which there may be a zero point each
+    """
     op, draft = flow.op, flow.draft
     x, point = draft.dynamic.get(op.input(0), ("", ""))
     weights = draft.known(op.input(1))
     if not x or not point or op.input(2) != point or weights is None:
-        return ""
-    middle = 128 if weights.dtype == np.uint8 else 0
+        return None
+    zero: Array | None = np.zeros(1, weights.dtype)
     if flow.has(3):
         zero = draft.known(op.input(3))
-        return x if zero is not None and (zero == middle).all() else ""
-    return x if middle == 0 else ""
+    if zero is None or (zero.ndim > 1 and zero.size > 1):
+        return None
+    if (zero == (128 if weights.dtype == np.uint8 else 0)).all():
+        return x, op  # as the file's own, by the names that users know
+    row = [1] * weights.ndim
+    row[axis] = zero.size
+    if weights.shape[axis] % zero.size:
+        return None
+    less = weights.astype(np.int16) - zero.astype(np.int16).reshape(row)
+    name = draft.constant(f"{op.input(1)}.centred", narrowed(less))
+    return x, replace(op, inputs=(op.inputs[0], name, *op.inputs[2:]))
 
 
 def _less_zero(flow: Flow, sums: str, zero: str, weights: str, axis: int) -> str:
@@ -73,9 +90,10 @@ def _less_zero(flow: Flow, sums: str, zero: str, weights: str, axis: int) -> str
 
 def conv_sums(flow: Flow) -> bool:
     """Whether a ConvInteger is a layer of int8 sums; then it is written."""
-    x, op, draft = _source(flow), flow.op, flow.draft
-    if not x or flow.rank(x) not in (3, 4):
+    found, draft = _layer(flow, 0), flow.draft
+    if found is None or flow.rank(found[0]) not in (3, 4):
         return False
+    x, op = found
     try:
         kind, attrs, weights = arranged_conv(draft, op, x)
     except BuildError:  # a window that other kernels have
@@ -83,7 +101,7 @@ def conv_sums(flow: Flow) -> bool:
     if any(attrs["pads"]) and draft.shape(x)[0] > 1:
         return False
     axis = 2 if kind == "depthwise_conv2d" else 0
-    if not most_taps(draft.shape(weights), axis):
+    if not most_taps(draft.shape(weights), axis, draft.tensor(weights).dtype):
         return False
     rank = flow.rank(x)
     pads = {"pads": attrs["pads"]} if any(attrs["pads"]) else {}
@@ -95,13 +113,16 @@ def conv_sums(flow: Flow) -> bool:
 
 def matmul_sums(flow: Flow) -> bool:
     """Whether a MatMulInteger is a layer of int8 sums; then it is written."""
-    x, op, draft = _source(flow), flow.op, flow.draft
-    if not x or not flow.rank(x) or len(draft.shape(op.input(1))) != 2:
+    found, draft = _layer(flow, -1), flow.draft
+    if found is None or not flow.rank(found[0]):
+        return False
+    x, op = found
+    if len(draft.shape(op.input(1))) != 2:
         return False
     depth, outs = draft.shape(op.input(1))
-    if not most_taps((outs, depth), 0):
-        return False
     weights = draft.arranged(op, op.input(1), (1, 0), (outs, depth), "weight")
+    if not most_taps((outs, depth), 0, draft.tensor(weights).dtype):
+        return False
     q, _, zero = _quantized(flow, x, {})
     sums = flow.emit("dense_sums", [q, weights])
     flow.give(_less_zero(flow, sums, zero, weights, 0))

@@ -16,7 +16,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pybuild.boards.device import program_of, run_program
+from pybuild.errors import BuildError
 from pybuild.frontends.onnx import load
+from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
@@ -31,7 +33,7 @@ class _Net:
     """An ONNX graph of such layers; every sum and every quantised tensor is an output.
 
     each   a scale for each output channel
-    zero   of all weights
+    zero   of all weights: uint8 where it is not 0
     """
 
     def __init__(self, shape: Sequence[int], each: bool = False, zero: int = 0) -> None:
@@ -66,8 +68,9 @@ class _Net:
         axis = 0 if kind == "ConvInteger" else 1
         outs = shape[axis]
         kind_of = np.int8 if self.zero == 0 else np.uint8
-        # ONNX Runtime's kernels for x86 add two products in 16 bits: 7 bits fit
-        weights = self.zero + self.chance.integers(-64, 64, shape)
+        # ONNX Runtime's kernels for x86 add two products in 16 bits: 7 bits of int8 fit
+        low, high = (0, 256) if self.zero else (-64, 64)
+        weights = self.chance.integers(low, high, shape)
         sizes = self.chance.uniform(0.002, 0.01, outs if self.each else 1)
         row = (outs, *[1] * (len(shape) - 2)) if axis == 0 else (outs,)
         point = self.constant(kind_of(self.zero))
@@ -98,9 +101,9 @@ class _Net:
 
 
 @cache
-def net(each: bool) -> bytes:
+def net(each: bool, zero: int = 0) -> bytes:
     """Convolutions of each kind, two of them on one tensor, and dense layers."""
-    made = _Net(SHAPE, each)
+    made = _Net(SHAPE, each, zero)
     y = made.layer("ConvInteger", made.quantised("x"), (8, 3, 3, 3), pads=[1, 0, 1, 2])
     y = made.op("Relu", y)[0]
     y = made.layer(
@@ -138,10 +141,10 @@ def images() -> bytes:
 
 NETS = {
     "one": lambda: net(False), "each": lambda: net(True), "rows": rows,
-    "images": images,
+    "images": images, "uint8": lambda: net(True, 117),
 }  # fmt: skip
 # layers that are sums of int8
-_SUMS = {"one": 6, "each": 6, "rows": 2, "images": 2}
+_SUMS = {"one": 6, "each": 6, "rows": 2, "images": 2, "uint8": 6}
 
 
 def samples(data: bytes, count: int = 6) -> list[np.ndarray]:
@@ -208,14 +211,15 @@ def test_layers_are_sums_of_int8(name: str) -> None:
     assert not {"cast", "multiply"} & {n.attrs.get("fn") for n in graph.nodes}
 
 
+@pytest.mark.parametrize("name", ["each", "uint8"])
 @pytest.mark.parametrize(
     ("board", "target"),
     [("mps2-an386", "cortex-m4"), ("mps3-an547", "cortex-m55"),
      ("microbit", "cortex-m0")],
 )  # fmt: skip
-def test_on_a_board(board: str, target: str) -> None:
+def test_on_a_board(board: str, target: str, name: str) -> None:
     require("arm-none-eabi-gcc")
-    data = _plain(net(True))
+    data = _plain(NETS[name]())
     library = _model(data).build(name="net", target=target)
     host = _model(data).build().host("llvm")
     given = [{"x": x} for x in samples(data, 2)]
@@ -225,17 +229,44 @@ def test_on_a_board(board: str, target: str) -> None:
             np.testing.assert_array_equal(made[key], value, key)
 
 
-def test_weights_with_a_zero_point() -> None:
-    """128 of uint8 is 0 of int8; any other is taken off before."""
-    for zero, fast in ((128, True), (117, False)):
-        made = _Net(SHAPE, zero=zero)
-        y = made.layer("ConvInteger", made.quantised("x"), (4, 3, 3, 3), pads=[1] * 4)
-        data = made.data(y)
-        (want,) = _theirs(_plain(data)).run(None, {"x": samples(data)[0]})
-        found = interpret(_model(data).graph, {"x": samples(data)[0]})[y]
-        np.testing.assert_array_equal(found, want)
-        kinds = {node.op for node in _passed(_plain(data)).nodes}
-        assert ("conv2d_sums" in kinds) == fast
+@pytest.mark.parametrize("zero", [1, 128, 255])
+def test_weights_with_a_zero_point(zero: int) -> None:
+    """128 of uint8 is 0 of int8; any other is taken out of the weights."""
+    made = _Net(SHAPE, zero=zero)
+    y = made.layer("ConvInteger", made.quantised("x"), (4, 3, 3, 3), pads=[1] * 4)
+    data = made.data(y)
+    (want,) = _theirs(_plain(data)).run(None, {"x": samples(data)[0]})
+    found = interpret(_model(data).graph, {"x": samples(data)[0]})[y]
+    np.testing.assert_array_equal(found, want)
+    graph = _passed(_plain(data))
+    (layer,) = (node for node in graph.nodes if node.op == "conv2d_sums")
+    kind = "int8" if zero == 128 else "int16"
+    assert graph.tensor(layer.inputs[1]).dtype.value == kind
+
+
+def test_a_zero_point_for_each_output() -> None:
+    made = _Net((3, 6), zero=117)
+    y = made.layer("MatMulInteger", made.quantised("x"), (6, 4))
+    point = next(name for name, value in made.held.items() if not value.shape)
+    made.held[point] = np.array([3, 128, 200, 255], np.uint8)
+    data = _plain(made.data(y))
+    (want,) = _theirs(data).run(None, {"x": samples(data)[0]})
+    (have,) = _model(data).build().host("llvm").run(x=samples(data)[0]).values()
+    np.testing.assert_array_equal(have, want)
+    assert "dense_sums" in {node.op for node in _passed(data).nodes}
+
+
+def test_int16_weights_of_a_graph_have_nine_bits() -> None:
+    """A graph JSON may say anything: what could leave int32 is refused."""
+    net = GraphBuilder("wide")
+    x = net.input("x", (1, 4), "int8")
+    for most, fits in ((255, True), (256, False)):
+        w = net.constant(f"w{most}", np.full((2, 4), most, np.int16))
+        if fits:
+            net.op("dense_sums", x, w, dtype="int32")
+            continue
+        with pytest.raises(BuildError, match="weights up to 256; 255 are the most"):
+            net.op("dense_sums", x, w, dtype="int32")
 
 
 def test_what_onnx_runtime_s_optimiser_joins(tmp_path: Path) -> None:
