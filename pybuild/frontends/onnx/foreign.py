@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.frontends.onnx.draft.draft import Draft
-from pybuild.frontends.onnx.integers import gathered, general, joined
+from pybuild.frontends.onnx.integers import dynamic_lstm, gathered, general, joined
 from pybuild.frontends.onnx.operators import quant
 from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, Op
@@ -26,6 +26,7 @@ def hint_of(op: Op) -> str:
 
 FOREIGN: dict[str, Handler] = {
     "DequantizeLinear": quant.dequantize_linear,
+    "DynamicQuantizeLSTM": dynamic_lstm.dynamic_lstm,
     "DynamicQuantizeMatMul": joined.dynamic_matmul,
     "GatherBlockQuantized": gathered.gather_blocks,
     "MatMulIntegerToFloat": joined.matmul_to_float,

@@ -16,12 +16,12 @@ from pybuild.records import dataclass
 
 # turns that are worth a loop
 LEAST = 4
-_ANCHORS = ("dense", "matmul")
+_ANCHORS = ("dense", "dense_sums", "matmul")
 # whose kernels compute a whole tensor in one call, whatever surrounds it
 BODY = (
     "add", "clip", "copy", "dense", "dequantize", "leaky_relu", "logistic", "map",
     "matmul", "mul", "quantize", "reshape", "slice", "sub", "tanh", "transpose",
-    "concat", "gather", "lookup",
+    "concat", "dense_sums", "gather", "lookup", "quantize_dynamic", "scale_sums",
 )  # fmt: skip
 Column = Sequence[str | None]
 

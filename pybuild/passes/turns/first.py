@@ -72,6 +72,8 @@ class _First:
             return self.makes(place, node.inputs[0])
         if role.op == "add" and node.op == "dense":
             return self._added(place[0], node)
+        if role.op == "add" and node.op != "add":
+            return self._plus_zero(place[0], name)
         if self.nodes.setdefault(place[0], node) is not node:
             raise NoLoop()
         self._same(role, node)
@@ -97,6 +99,19 @@ class _First:
             if np.allclose(made, before + more.reshape(-1), 1e-6, 1e-7):
                 assert layer.reads[0] is not None
                 return self.reads(layer.reads[0], node.inputs[0])
+        raise NoLoop()
+
+    def _plus_zero(self, number: int, name: str) -> None:
+        """A sum of which one operand is nothing: it is the other."""
+        two = self._sources(number)
+        for one, other in (two, two[::-1]):
+            if other.role is not None and not other.kept:
+                try:
+                    nothing = not self._value(other.role).any()
+                except NoLoop:
+                    continue
+                if nothing:
+                    return self.reads(one, name)
         raise NoLoop()
 
     def _sources(self, number: int) -> list[Source]:

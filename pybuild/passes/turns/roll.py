@@ -126,19 +126,25 @@ class _Rolled:
         iterations."""
         found: list[tuple[Place, str, Way]] = []
         last = self.loop.count - 1
-        ends = {*self.old.outputs, *(s.next for s in self.old.state.values())}
-        read = {n for node in self.old.nodes if node.output not in self.own
-                for n in node.inputs}  # fmt: skip
+        read = self._read_outside()
         for number, role in enumerate(self.loop.roles):
             outputs = () if number in self.moved else range(len(role.node.outputs))
             for output in outputs:
                 column = role.column(output)
-                out = [t for t, name in enumerate(column) if name in read | ends]
+                out = [t for t, name in enumerate(column) if name in read]
                 if out == [last]:
                     found.append(((number, output), column[last], LAST))
                 elif out:
                     found.append(((number, output), *self._every(column, out)))
         return found
+
+    def _read_outside(self) -> set[str]:
+        """The tensors that outputs, states and the nodes that lead to them read."""
+        read = {*self.old.outputs, *(s.next for s in self.old.state.values())}
+        for node in reversed(self.old.nodes):
+            if node.output not in self.own and not read.isdisjoint(node.outputs):
+                read.update(filter(None, node.inputs))
+        return read
 
     def _every(self, column: Sequence[str], out: Sequence[int]) -> tuple[str, Way]:
         """A tensor of what all turns make, and each one that is read as part of it."""

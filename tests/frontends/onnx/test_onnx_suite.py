@@ -113,6 +113,7 @@ OWN = (
         "com.microsoft", ("DynamicQuantizeMatMul", "MatMulIntegerToFloat"),
         "bits/test_dynamic.py",
     ),
+    ("com.microsoft", ("DynamicQuantizeLSTM",), "bits/test_dynamic_lstm.py"),
     (
         "ai.onnx.ml",
         (

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybuild.errors import BuildError
-from pybuild.frontends.onnx import load
 from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
@@ -91,13 +89,6 @@ def test_dynamic(name: str) -> None:
     have, want = interpret(lowered(data), inputs), expected(data, inputs)
     for output, value in want.items():
         np.testing.assert_allclose(have[output], value, 1e-5, 1e-6)
-
-
-def test_dynamic_lstm_is_refused_with_a_way_on() -> None:
-    with pytest.raises(BuildError) as caught:
-        load("lstm.onnx", quantised("LSTM", "dynamic"), {})
-    assert "com.microsoft.DynamicQuantizeLSTM is not supported" in str(caught.value)
-    assert "op_types_to_quantize=['MatMul', 'Gemm', 'Conv']" in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int8"])

@@ -131,7 +131,7 @@ class Flow:
             if made is not None:
                 draft.known_as(name, made, node)
                 return name
-        reads = tuple(draft.raw(n) for n in inputs)
+        reads = tuple(draft.raw(n) if n else "" for n in inputs)
         node = Node(kind, name, reads, (name,), dict(attrs or {}))
         first = draft.tensor(reads[0])
         draft.tensors[name] = Tensor(name, shape or (), first.dtype)

@@ -6,7 +6,9 @@ range have them, int8 and plain sums, which a pass joins with the scales behind.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,13 +22,17 @@ from pybuild.ir.graph import Attr, Node, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.ops.fixed_point.centred import narrowed
 from pybuild.ops.hybrid import NO_PADS, most_taps
+from pybuild.records import dataclass
+
+# names of int8 values, of their scale and of their zero point
+Quantised = tuple[str, str, str]
 
 
 @flowing
 def quantize(flow: Flow) -> None:
     """DynamicQuantizeLinear; what reads its output may quantise its input again."""
     x = flow.arg(0)
-    q, scale, zero = _quantized(flow, x, {})
+    q, scale, zero = quantised(flow, x)
     eight = flow.add(flow.cast(q, DType.INT32), flow.const(128, DType.INT32))
     flow.give(flow.cast(eight, DType.UINT8))
     flow.give(flow.reshape(scale, ()), 1)
@@ -36,7 +42,9 @@ def quantize(flow: Flow) -> None:
     flow.draft.dynamic[outputs[0]] = (x, outputs[2])
 
 
-def _quantized(flow: Flow, x: str, attrs: dict[str, Attr]) -> tuple[str, str, str]:
+def quantised(
+    flow: Flow, x: str, attrs: Mapping[str, Attr] = MappingProxyType({})
+) -> Quantised:
     """A tensor as int8, its scale and its zero point."""
     draft = flow.draft
     draft.budget.take_nodes()
@@ -105,7 +113,7 @@ def conv_sums(flow: Flow) -> bool:
         return False
     rank = flow.rank(x)
     pads = {"pads": attrs["pads"]} if any(attrs["pads"]) else {}
-    q, _, zero = _quantized(flow, to_rows(draft, op, x), pads)
+    q, _, zero = quantised(flow, to_rows(draft, op, x), pads)
     sums = flow.emit(f"{kind}_sums", [q, weights], {**attrs, "pads": NO_PADS})
     from_rows(draft, op, _less_zero(flow, sums, zero, weights, axis), rank)
     return True
@@ -123,7 +131,45 @@ def matmul_sums(flow: Flow) -> bool:
     weights = draft.arranged(op, op.input(1), (1, 0), (outs, depth), "weight")
     if not most_taps((outs, depth), 0, draft.tensor(weights).dtype):
         return False
-    q, _, zero = _quantized(flow, x, {})
+    q, _, zero = quantised(flow, x)
     sums = flow.emit("dense_sums", [q, weights])
     flow.give(_less_zero(flow, sums, zero, weights, 0))
     return True
+
+
+@dataclass(frozen=True)
+class RealLayer:
+    """Constants of a dense layer with int8 inputs and float32 outputs.
+
+    weights  int8 [N,K], or int16 of nine bits: less their zero points
+    factor   float32 [1] or [N]: their scales; bias: float32 [N], or ""
+    """
+
+    weights: str
+    factor: str
+    bias: str = ""
+
+
+def real_product(flow: Flow, x: Quantised, layer: RealLayer) -> str:
+    """x [M,K] times weights, float32 [M,N]."""
+    q, scale, zero = x
+    sums = flow.emit("dense_sums", [q, layer.weights])
+    names = [sums, scale, layer.factor, layer.bias, zero, layer.weights]
+    return flow.emit("scale_sums", names, {"sums_first": False, "axis": 0})
+
+
+def real_layer(
+    flow: Flow, weights: Array, scale: Array, zero: Array, bias: Array | None
+) -> RealLayer:
+    """The constants; weights [K,N], scale and zero of one number, or of N.
+
+    Errors  BuildError where a sum could leave int32
+    """
+    less = weights.astype(np.int16) - zero.astype(np.int16).reshape(-1)
+    value = narrowed(np.ascontiguousarray(less.T))
+    if not most_taps(value.shape, 0, DType.of(value)):
+        raise flow.op.invalid(f"sums of {value.shape[1]} products do not fit 32 bits")
+    constant, name = flow.draft.constant, flow.op.output
+    factor = constant(f"{name}.scale", scale.astype(np.float32).reshape(-1))
+    added = "" if bias is None else constant(f"{name}.bias", bias.astype(np.float32))
+    return RealLayer(constant(f"{name}.weights", value), factor, added)

@@ -72,8 +72,13 @@ def _layer(flow: Flow, op: str, fn: str, *inputs: str) -> str:
     return flow.emit(op, inputs)
 
 
-class _Direction:
-    """One direction: its weights, and how it steps."""
+class Direction:
+    """One direction: its weights, and how it steps.
+
+    state_axis  of the weights that meet the state: its elements
+    """
+
+    state_axis = -1
 
     def __init__(self, flow: Flow, number: int, hidden: int) -> None:
         self.flow, self.hidden, self.kind = flow, hidden, flow.op.kind
@@ -134,10 +139,17 @@ class _Direction:
         low = flow.map("maximum", x, flow.const(-limit, x))
         return flow.map("minimum", low, flow.const(limit, x))
 
+    def rows(self, x: str) -> list[str]:
+        """What each step sees, [batch, inputs]; x [steps, batch, inputs]."""
+        flow, (steps, *row) = self.flow, self.flow.shape(x)
+        return [flow.reshape(flow.slice(x, 0, t, t + 1), row) for t in range(steps)]
+
     def seen(self, x: str) -> str:
+        """The contribution of what a step sees to the gates, and its bias."""
         return self._product(x, self.w, self.wb)
 
     def remembered(self, h: str) -> str:
+        """The contribution of the last state to the gates, and its bias."""
         return self._product(h, self.r, self.rb)
 
     def _past(self, h: str, begin: int, end: int) -> str:
@@ -212,7 +224,7 @@ def _start(
 
 
 def _walked(
-    flow: Flow, direction: _Direction, rows: Sequence[str], state: State, back: bool
+    flow: Flow, direction: Direction, rows: Sequence[str], state: State, back: bool
 ) -> tuple[list[str], State]:
     """Every step in turn; a sequence that is over keeps its state and gives zeros."""
     outputs = [""] * len(rows)
@@ -236,26 +248,28 @@ def _walked(
 
 
 @flowing
-def recurrent(flow: Flow) -> None:
+def _recurrent(flow: Flow) -> None:
+    recurrent(flow, Direction)
+
+
+def recurrent(flow: Flow, directed: type[Direction]) -> None:
+    """RNN, GRU or LSTM of `flow`; directed: how each direction multiplies."""
     op, x = flow.op, flow.arg(0)
     if op.integer("layout", 0):
         x = flow.transpose(x, (1, 0, 2))
-    steps, batch, width = flow.shape(x)
-    hidden = flow.shape(flow.arg(2))[-1]
+    batch = flow.shape(x)[1]
+    hidden = flow.shape(flow.arg(2))[directed.state_axis]
     way = str(op.attrs.get("direction", "forward"))
     ways = [False, True] if way == "bidirectional" else [way == "reverse"]
-    rows = [
-        flow.reshape(flow.slice(x, 0, t, t + 1), (batch, width)) for t in range(steps)
-    ]
     every: list[list[str]] = []
     ends: list[State] = []
     for number, back in enumerate(ways):
-        direction = _Direction(flow, number, hidden)
+        direction = directed(flow, number, hidden)
         states = [5, 6] if op.kind == "LSTM" else [5]
         if op.kind == "LSTM" and flow.has(7):
             direction.peepholes = flow.slice(flow.arg(7), 0, number, number + 1)
         state = [_start(flow, i, number, (batch, hidden), x) for i in states]
-        outputs, end = _walked(flow, direction, rows, state, back)
+        outputs, end = _walked(flow, direction, direction.rows(x), state, back)
         every.append(outputs)
         ends.append(end)
     _give(flow, every, ends, (batch, hidden))
@@ -279,4 +293,4 @@ def _give(
             flow.give(flow.transpose(last, (1, 0, 2)) if batched else last, 1 + index)
 
 
-RECURRENT: dict[str, Handler] = dict.fromkeys(GATES, recurrent)
+RECURRENT: dict[str, Handler] = dict.fromkeys(GATES, _recurrent)

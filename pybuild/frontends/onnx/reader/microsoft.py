@@ -6,8 +6,6 @@ _BEFORE = "ONNX Runtime's optimiser made it: give the file from before"
 _FOUR_BITS = "quantise to int8: onnxruntime.quantization.quantize_static or --quantise"
 # com.microsoft's operators that quantisers and optimisers emit and we have not: the way
 REFUSED = {
-    "DynamicQuantizeLSTM": "leave LSTM in float: quantize_dynamic(..., "
-    "op_types_to_quantize=['MatMul', 'Gemm', 'Conv'])",
     "QAttention": "quantise the model before transformers' layers are fused",
     "QEmbedLayerNormalization": "quantise the model before its layers are fused",
     "MatMulBnb4": _FOUR_BITS,
