@@ -8,7 +8,8 @@ real numbers of them. Together they are LiteRT's hybrid kernels, bit for bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -44,9 +45,11 @@ SUMS = ("conv2d_sums", "dense_sums", "depthwise_conv2d_sums")
 
 
 def infer_quantize(node: Node, graph: Graph) -> Types:
-    """attrs batches, rule, pads. Shapes  x [...] or, with pads, [N,H,W,C]; q int8 as
-    x, or with the zero point around it; scale [batches]; zero int32 [batches], which
-    the rule "symmetric" does not have
+    """attrs batches, rule, pads, eps: the least scale of rule "torch"
+
+    Shapes  x [...] or, with pads, [N,H,W,C]; q int8 as x, or with the zero point around
+            it; scale [batches]; zero int32 [batches], which the rule "symmetric" does
+            not have
     """
     x, batches = operand(node, graph, 0), int(node.attrs["batches"])
     must_have_type(node, graph, x, DType.FLOAT32)
@@ -73,12 +76,15 @@ def quantize(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning.
 
     Source  LiteRT SymmetricQuantizeFloats, AsymmetricQuantizeFloats; ONNX
-            DynamicQuantizeLinear, 128 lower; where a scale or its inverse is not
-            finite, all of its batch is the zero point
+            DynamicQuantizeLinear, 128 lower; torch quantized_decomposed
+            choose_qparams and quantize_per_tensor; where a scale or its inverse is
+            not finite, all of its batch is the zero point
     """
     x = value(values, 0)
     batches, pads = int(node.attrs["batches"]), node.attrs.get("pads", NO_PADS)
     rule = _RULES[node.attrs["rule"]]
+    if node.attrs["rule"] == "torch":
+        rule = partial(rule, least=least_scale(node))
     parts, scales, zeros = [], [], []
     with np.errstate(all="ignore"):
         for batch in x.reshape(batches, -1):
@@ -132,7 +138,27 @@ def _onnx(x: Numbers) -> tuple[Numbers, np.float32, int]:
     return np.clip(np.rint(x / step) + zero, 0, 255) - 128, scale, zero - 128
 
 
-_RULES = {"symmetric": _symmetric, "asymmetric": _asymmetric, "onnx": _onnx}
+def least_scale(node: Node) -> np.float32:
+    """The least scale of a quantize_dynamic by rule "torch": it has an inverse."""
+    least = np.float32(node.attrs.get("eps", 0.0))
+    return max(least, np.finfo(np.float32).tiny)
+
+
+def _torch(x: Numbers, least: np.float32) -> tuple[Numbers, np.float32, int]:
+    low = np.minimum(np.float32(0), x.min())
+    high = np.maximum(np.float32(0), x.max())
+    scale = np.float32(np.maximum((high - low) / np.float32(255), least))
+    if not np.isfinite(scale):
+        return np.full(x.shape, -128), scale, -128
+    inverse = np.float32(1) / scale
+    zero = int(np.clip(-128 - np.rint(low / scale), -128, 127))
+    return np.clip(np.rint(x * inverse) + zero, -128, 127), scale, zero
+
+
+_RULES: dict[str, Callable[..., tuple[Numbers, np.float32, int]]] = {
+    "symmetric": _symmetric, "asymmetric": _asymmetric, "onnx": _onnx,
+    "torch": _torch,
+}  # fmt: skip
 
 
 # ---- sums -----------------------------------------------------------------------

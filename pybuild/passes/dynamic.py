@@ -65,7 +65,8 @@ def _outputs(node: Node, other: Node) -> dict[str, str]:
 
 def _elements(node: Node, makers: Mapping[str, Node]) -> tuple[str, str]:
     """The elements that a node reads, in any order, and the rule."""
-    return _before(node.inputs[0], makers), str(node.attrs["rule"])
+    rule = f"{node.attrs['rule']} {node.attrs.get('eps')}"
+    return _before(node.inputs[0], makers), rule
 
 
 def _before(name: str, makers: Mapping[str, Node]) -> str:

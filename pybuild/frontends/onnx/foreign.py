@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.frontends.onnx.draft.draft import Draft
-from pybuild.frontends.onnx.integers import dynamic_lstm, gathered, general, joined
+from pybuild.frontends.onnx.integers import (
+    dynamic,
+    dynamic_lstm,
+    gathered,
+    general,
+    joined,
+)
 from pybuild.frontends.onnx.operators import quant
 from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, Op
@@ -42,4 +48,9 @@ FOREIGN: dict[str, Handler] = {
     "QLinearSoftmax": quant.qlinear_unary,
     "QLinearWhere": quant.qlinear_where,
     "QuantizeLinear": quant.quantize_linear,
+}
+# what programs of torch need beside ONNX
+OF_TORCH: dict[str, Handler] = {
+    "LinearOfRange": dynamic.linear_of_range,
+    "QuantizeByRange": dynamic.quantize_by_range,
 }

@@ -17,7 +17,7 @@ from pybuild.frontends.onnx.draft import empty
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
-from pybuild.frontends.onnx.foreign import FOREIGN, hint_of
+from pybuild.frontends.onnx.foreign import FOREIGN, OF_TORCH, hint_of
 from pybuild.frontends.onnx.integers import general
 from pybuild.frontends.onnx.operators import (
     activations,
@@ -45,7 +45,7 @@ from pybuild.frontends.onnx.operators import (
 from pybuild.frontends.onnx.operators import reductions as joins
 from pybuild.frontends.onnx.operators.elements import either, either_cast, either_scaled
 from pybuild.frontends.onnx.reader.beside import Beside
-from pybuild.frontends.onnx.reader.op import MICROSOFT, OnnxModel, Op
+from pybuild.frontends.onnx.reader.op import MICROSOFT, TORCH, OnnxModel, Op
 from pybuild.frontends.onnx.reader.read import TYPES, array_of, node_of, read
 from pybuild.ir.graph import Bound, Graph, Quant, Tensor, rest_of
 from pybuild.params.budget import Budget, TooMuch
@@ -294,6 +294,8 @@ def _import(draft: Draft, op: Op) -> None:
     possible."""
     op = replace(op, inputs=tuple(draft.inner.get(n, n) for n in op.inputs))
     handler = OPERATORS.get((op.domain, op.kind))
+    if op.domain == TORCH:
+        handler = OF_TORCH.get(op.kind)
     if handler is None and (op.domain or op.kind not in ONLY_FOLDED):
         kind = f"{op.domain}.{op.kind}" if op.domain else op.kind
         what = f"the operator {kind} is not supported"

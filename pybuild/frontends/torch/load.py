@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.load import load as load_onnx
+from pybuild.frontends.onnx.reader.op import TORCH
 from pybuild.frontends.torch.operators.elements import ELEMENTS
 from pybuild.frontends.torch.operators.in_place import (
     IN_PLACE,
@@ -179,5 +180,5 @@ def _message(program: Program, w: Writer) -> ModelProto:
         [value(name) for name in outputs],
         [numpy_helper.from_array(v, n) for n, v in constants.items()],
     )  # fmt: skip
-    opsets = [helper.make_opsetid("", OPSET)]
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(TORCH, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     FLOAT32,
@@ -41,7 +43,7 @@ from pybuild.kernels.base.real_vectors import MVE, real_vectors
 from pybuild.kernels.base.reals import QUOTIENT4, STEPS_AWAY4, STEPS_EVEN4
 from pybuild.kernels.base.vectors import ALL4
 from pybuild.kernels.portable.convert import ROUND_AWAY, ROUND_EVEN
-from pybuild.ops.hybrid import NO_PADS, has_zero
+from pybuild.ops.hybrid import NO_PADS, has_zero, least_scale
 from pybuild.targets.target import Target
 
 _Bits = Callable[[Expr], Expr]
@@ -53,7 +55,10 @@ _FORMULAS = {
     "asymmetric": "scale = range / 255, y = round(x / scale + zero), ties away from "
     "zero",
     "onnx": "scale = range / 255, y = round(x / scale) + zero, ties to even",
+    "torch": "scale = max(range / 255, least), y = round(x * (1 / scale)) + zero, ties "
+    "to even",
 }
+_TO_EVEN = ("onnx", "torch")
 _PARTS = 256.0  # of a step, in which numbers are cut off before they are rounded
 
 
@@ -134,9 +139,15 @@ class _Quantizer:
         least = k.let("least", Bitcast(low ^ _MINUS, FLOAT32))
         most = k.let("most", Bitcast(high, FLOAT32))
         scale = k.let("scale", (most - least) / _real(255.0))
+        if self.rule == "torch":
+            floor = Bitcast(k.arg("least_scale", self._least_scale()), FLOAT32)
+            k.assign(scale, select(floor > scale, floor, scale))  # no number stays none
+            step, zero = self._even_point(scale, least, batch)
+            by = select(step > 0.0, _real(1.0) / _nonzero(step), _real(0.0))
+            return k.let("inverse", by), zero
         if self.rule == "onnx":
             k.assign(scale, select(equal(least, most), _real(1.0), scale))
-            return self._onnx_point(scale, least, batch)
+            return self._even_point(scale, least, batch)
         inverse = k.let("inverse", _real(1.0) / _nonzero(scale))
         k.assign(inverse, select(equal(scale, _real(0.0)), _real(0.0), inverse))
         self._guard(scale, inverse, equal(least, most))
@@ -176,8 +187,12 @@ class _Quantizer:
                 k.assign(one, maximum(one, single(bits)))
         return found
 
-    def _onnx_point(self, scale: Var, least: Var, batch: Expr) -> tuple[Var, Var]:
-        """The zero point of ONNX, and the scale to divide by."""
+    def _least_scale(self) -> int:
+        """The bits of the least scale."""
+        return int(least_scale(self.node).view(np.int32))
+
+    def _even_point(self, scale: Var, least: Var, batch: Expr) -> tuple[Var, Var]:
+        """The zero point by ties to even, and the scale to divide by."""
         k = self.k
         wild = (Bitcast(scale, INT32) & _BITS) >= _INFINITY
         step = k.let("step", select(wild, _real(0.0), _nonzero(scale)))
@@ -270,11 +285,12 @@ class _Quantizer:
         k.assign(to, offset(to, size))
 
     def _value(self, x: Expr, how: tuple[Var, Var | None]) -> Expr:
-        """The nearest integer; ties to even by "onnx", else away from zero: of n, cut
-        off in parts of a step, (n + 128 - (n < 0)) / 256, rounded down."""
+        """The nearest integer; ties to even by "onnx" and "torch", else away from zero:
+        of n, cut off in parts of a step, (n + 128 - (n < 0)) / 256, rounded down."""
         k, (step, zero) = self.k, how
-        if self.rule == "onnx" and zero is not None:
-            return cast(SATURATE8(ROUND_EVEN(x / step) + zero), INT8)
+        if self.rule in _TO_EVEN and zero is not None:
+            steps = x / step if self.rule == "onnx" else x * step
+            return cast(SATURATE8(ROUND_EVEN(steps) + zero), INT8)
         steps = x * step
         if zero is not None:
             steps = cast(zero, FLOAT32) + steps
@@ -289,6 +305,8 @@ class _Quantizer:
         if self.rule == "onnx" and zero is not None:
             return STEPS_EVEN4(QUOTIENT4(x, step), low - zero, high - zero, zero)
         steps: Expr = MUL_REALS4(x, ALL_REALS4(step))
+        if self.rule == "torch" and zero is not None:
+            return STEPS_EVEN4(steps, low - zero, high - zero, zero)
         if zero is not None:
             steps = ADD_REALS4(ALL_REALS4(cast(zero, FLOAT32)), steps)
         return STEPS_AWAY4(steps, low, high, const(0))

@@ -17,7 +17,7 @@ from pybuild.records import dataclass
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
 # how quantize_dynamic finds a scale and a zero point
-RANGE_RULES = ("symmetric", "asymmetric", "onnx")
+RANGE_RULES = ("symmetric", "asymmetric", "onnx", "torch")
 ANY_NUMBER = 1 << 30
 
 
@@ -127,7 +127,10 @@ SIGNATURES: dict[str, Signature] = {
     "dense": Signature(2, 3, {}, _CLAMPED, _WEIGHTS),
     # int32 sums of products of int8, and what stands before and behind them
     "quantize_dynamic": Signature(
-        1, 1, {"batches": _COUNT, "rule": _RANGE_RULE}, {"pads": _ints(4, 0)}
+        1,
+        1,
+        {"batches": _COUNT, "rule": _RANGE_RULE},
+        {"pads": _ints(4, 0), "eps": _NUMBER},
     ),
     "conv2d_sums": Signature(2, 2, {}, _SUMMED | {"groups": _COUNT}, (1,)),
     "depthwise_conv2d_sums": Signature(2, 2, {}, _SUMMED, (1,)),

@@ -173,3 +173,27 @@ def real_layer(
     factor = constant(f"{name}.scale", scale.astype(np.float32).reshape(-1))
     added = "" if bias is None else constant(f"{name}.bias", bias.astype(np.float32))
     return RealLayer(constant(f"{name}.weights", value), factor, added)
+
+
+@flowing
+def quantize_by_range(flow: Flow) -> None:
+    """Of torch's choose_qparams and quantize_per_tensor: int8, scale, zero point."""
+    attrs = {"rule": "torch", "eps": float(flow.op.attrs.get("eps", 0.0))}
+    q, scale, zero = quantised(flow, flow.arg(0), attrs)
+    flow.give(q)
+    flow.give(flow.reshape(scale, ()), 1)
+    flow.give(flow.reshape(zero, ()), 2)
+
+
+@flowing
+def linear_of_range(flow: Flow) -> None:
+    """A linear layer: int8, scale and zero point of the input; weights [N,K] with
+    theirs, perhaps a bias."""
+    bias = flow.value(6, "bias") if flow.has(6) else None
+    weights, factor, point = (
+        flow.value(index, what)
+        for index, what in ((3, "weights"), (4, "scale"), (5, "zero point"))
+    )
+    layer = real_layer(flow, weights.T, factor, point, bias)
+    scale, zero = (flow.reshape(flow.arg(index), (1,)) for index in (1, 2))
+    flow.give(real_product(flow, (flow.arg(0), scale, zero), layer))

@@ -11,6 +11,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.records import dataclass
 
 MICROSOFT = "com.microsoft"
+TORCH = "pybuild.torch"  # of programs of torch that are written as ONNX; of no file
 
 
 @dataclass(frozen=True)

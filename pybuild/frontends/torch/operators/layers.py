@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pybuild.frontends.torch.operators.quantised import dynamic_linear
 from pybuild.frontends.torch.operators.writer import Handler, Writer, each
 from pybuild.frontends.torch.reader.program import Call, Ref
 
@@ -55,6 +56,8 @@ def conv_transpose(w: Writer, call: Call) -> None:
 
 
 def linear(w: Writer, call: Call) -> None:
+    if dynamic_linear(w, call):
+        return
     x, weight, bias = (
         call.tensor("input"),
         call.tensor("weight"),

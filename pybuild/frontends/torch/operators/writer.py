@@ -31,6 +31,9 @@ class Writer:
 
     aliases  tensor -> what is read instead of it
     mutated  buffer that a run changes -> what it holds afterwards
+    ranges   scale that the model computes -> the tensor whose range says it, and that
+             tensor as int8; dynamic: a tensor dequantised by such a scale -> int8,
+             scale, zero point
     """
 
     def __init__(self, program: Program) -> None:
@@ -41,6 +44,8 @@ class Writer:
         self.kinds = dict(program.kinds)
         self.aliases: dict[str, str] = {}
         self.mutated: dict[str, str] = {}
+        self.ranges: dict[str, tuple[str, str]] = {}
+        self.dynamic: dict[str, tuple[str, str, str]] = {}
         self._count = 0
         self._makers: dict[str, Call] = {}
 
@@ -102,7 +107,8 @@ class Writer:
         to: str | Sequence[str] | None = None,
         **attrs: Any,
     ) -> str:
-        """Adds one node; returns the name of its first output."""
+        """Adds one node, of ONNX unless attrs have a `domain`; returns the name of its
+        first output."""
         from onnx import helper
 
         outputs = [to] if isinstance(to, str) else list(to or [self.fresh()])
