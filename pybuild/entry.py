@@ -24,11 +24,11 @@ from pybuild.ir.graph import Graph
 from pybuild.ir.renamed import with_names
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
-from pybuild.model_source import Given, Source, read_source
+from pybuild.model_source import Given, Source, read_source, recipe_of
 from pybuild.ops.base.functions import AnyFunctions
 from pybuild.options.option import options_in, parse_options
-from pybuild.options.recipe import Recipe, source_of
 from pybuild.options.recipe import Source as FileFact
+from pybuild.options.recipe import source_of
 from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
 from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
@@ -91,22 +91,16 @@ def load(
     if wrong:
         raise BuildError.of([*made.problems(), *wrong])
     graph = dense_in_int8(made.graph) if asked.hybrid == "int8" else made.graph
-    made = replace(made, recipe=_recipe(made, asked, what, (functions, weights)))
+    fact = FileFact(Path(made.path).name, made.digest)
+    recipe = recipe_of(fact, asked, what, (functions, weights))
+    size = made.file_bytes or len(there.data)
+    made = replace(made, recipe=recipe, file_bytes=size)
     made = made.with_graph(with_names(graph, asked.rename))
     made = made.with_state(asked.state)
     if asked.front is not None:
         made = with_front(made, read_front(asked.front))
     step()
     return made
-
-
-def _recipe(made: Model, asked: LoadOptions, what: Source, more: object) -> Recipe:
-    """The recipe of a model; more: functions and weights that are in no file."""
-    written = isinstance(what, str) and what.lstrip().startswith("{")
-    is_file = isinstance(what, str | os.PathLike) and not written
-    if not is_file or more != (None, None):
-        return Recipe(None, asked)
-    return Recipe(FileFact(Path(made.path).name, made.digest), asked)
 
 
 def _loaded(
@@ -137,7 +131,8 @@ def _loaded(
 
         near = onnx.Beside(folder)
         graph = onnx.load(short, data, dims, values, near, bounds)
-        return Model(where, graph, "onnx", near.digest(data)).with_weights(weights)
+        made = Model(where, graph, "onnx", near.digest(data))
+        return replace(made, file_bytes=near.size(data)).with_weights(weights)
     if kind == PT2:
         from pybuild.frontends import torch
 
@@ -151,7 +146,8 @@ def _loaded(
     graph = graphjson.load(short, data, weights, functions)
     if isinstance(weights, Mapping):
         all_known(weights, graph.constants, "weights")
-    return Model(where, graph, "litert", digest)
+    more = len(weights) if isinstance(weights, bytes) else 0
+    return Model(where, graph, "litert", digest, file_bytes=len(data) + more)
 
 
 @overload

@@ -55,6 +55,7 @@ class Model:
     digest    SHA-256 of the file
     quantisation  what quantising cost, of a model that quantise() made
     recipe    what it was made of
+    file_bytes  of the file, and of those that hold its weights; 0: there is none
     """
 
     path: str
@@ -63,6 +64,7 @@ class Model:
     digest: str
     quantisation: Quantisation | None = None
     recipe: Recipe = field(default_factory=Recipe)
+    file_bytes: int = 0
     _lowered: dict[tuple[object, ...], Graph] = field(
         default_factory=dict, compare=False, repr=False
     )

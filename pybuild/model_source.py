@@ -19,6 +19,9 @@ from pybuild.frontends.formats import (
     format_of,
     refuse_folder,
 )
+from pybuild.options.recipe import Recipe
+from pybuild.options.recipe import Source as FileFact
+from pybuild.options.table import LoadOptions
 from pybuild.records import dataclass
 
 if TYPE_CHECKING:
@@ -108,3 +111,12 @@ def _no_model(what: Any) -> BuildError:
     if what is None:
         return BuildError("", "None is not a model", hint)
     return BuildError(f"{kind.__module__}.{kind.__qualname__}", "is not a model", hint)
+
+
+def recipe_of(fact: FileFact, asked: LoadOptions, what: Source, more: object) -> Recipe:
+    """The recipe of a model; more: functions and weights that are in no file."""
+    written = isinstance(what, str) and what.lstrip().startswith("{")
+    is_file = isinstance(what, str | os.PathLike) and not written
+    if not is_file or more != (None, None):
+        return Recipe(None, asked)
+    return Recipe(fact, asked)

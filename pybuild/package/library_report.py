@@ -92,6 +92,7 @@ def made_report(
         code=code_pieces(plan, offered),
         bounds=layer_limits(plan, targets),
         command=command_of(model.recipe, tables.name, options),
+        file_bytes=model.file_bytes,
         emit=options.emit,
         target=targets[0].name,
         cpu=processor.cpu if processor else "",

@@ -27,6 +27,8 @@ from pybuild.quantisation.report import Quantisation
 
 # rows of a table of noisy layers, worst first; --json has them all
 NOISY = 12
+# times the file, beyond which flash is said to be large; arrays that are named then
+_MUCH, _NAMED = 1.1, 4
 
 
 def report_page(report: Report, long: bool = False) -> Page:
@@ -93,13 +95,25 @@ def _sizes(report: Report) -> Iterator[str]:
     yield f"RAM    arena {ram.arena:,} bytes {bound}, instance {ram.instance:,}"
     whole = totals(report)
     held = f"weights {flash.weights:,}, tables {flash.tables:,} bytes"
+    share = (flash.weights + flash.tables) / max(report.file_bytes, 1)
+    held += f" ({share:.2f} of the file)" * (report.file_bytes > 0)
     yield f"flash  {held}, code {whole.code:,} by estimate"
+    if report.file_bytes and share > _MUCH:
+        yield f"note   flash is larger than the file: {_largest(report)}"
     spent = f"{whole.instructions:,} instructions by estimate"
     yield f"work   {report.macs:,} multiply-accumulates, {spent}"
     yield from _ends(report.inputs, report.outputs)
     if report.signatures:
         mine, *others = report.signatures
         yield f"signature {mine} of {len(others) + 1}; others: {', '.join(others)}"
+
+
+def _largest(report: Report) -> str:
+    """The largest arrays in flash, in bytes."""
+    rows = [(row.symbol, row.bytes) for row in report.weights]
+    rows.append(("tables of layers and tensors", report.flash.tables))
+    rows.sort(key=lambda row: -row[1])
+    return ", ".join(f"{name} {size:,}" for name, size in rows[:_NAMED]) + " bytes"
 
 
 def _ends(inputs: Iterable[Boundary], outputs: Iterable[Boundary]) -> Iterator[str]:

@@ -219,6 +219,7 @@ class Report:
     cores      how several cores share the work; None: it is one core's
     signatures  of a file that has several: the one that is built, then the others
     command    that makes the same again
+    file_bytes  of the model's file, with its weights; 0: it has none
     savings    options with which the arena would be a twentieth smaller, or more
     schema     of these keys: one more whenever one goes or means something else
     """
@@ -258,6 +259,7 @@ class Report:
     cores: CoresUse | None = None
     signatures: tuple[str, ...] = ()
     command: str = ""
+    file_bytes: int = 0
     savings: tuple[Saving, ...] = ()
     schema: int = SCHEMA
 

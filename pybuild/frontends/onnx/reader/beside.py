@@ -35,6 +35,10 @@ class Beside:
                 whole.update(hashlib.file_digest(file, "sha256").digest())
         return whole.hexdigest()
 
+    def size(self, data: bytes) -> int:
+        """The size of a model and of the files beside it."""
+        return len(data) + sum(os.path.getsize(path) for path in self.files.values())
+
     def fill(self, source: str, tensors: Iterable[TensorProto]) -> list[Problem]:
         """Gives each tensor its bytes; what stands in the way, once for each file."""
         found: dict[str, Problem] = {}
