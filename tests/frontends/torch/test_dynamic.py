@@ -49,8 +49,11 @@ def test_torch_computes_the_same(name: str, arrays: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_layers_are_sums_of_int8(name: str) -> None:
     """Two layers read one tensor, which is quantised once."""
-    library = pybuild.load(FOLDER / f"{name}.pt2").build(target="cortex-m4")
-    kinds = [node.op for node in library.graph.nodes]
+    model = pybuild.load(FOLDER / f"{name}.pt2")
+    library, kinds = (
+        model.build(target="cortex-m4"),
+        [n.op for n in model.lower().nodes],
+    )
     assert [kinds.count(f"{kind}_sums") for kind in ("dense", "scale")] == [4, 4]
     assert kinds.count("quantize_dynamic") == 3 and "dense" not in kinds
     weights = (13 + 3) * 32 + 16 * 24 + 24 * 5

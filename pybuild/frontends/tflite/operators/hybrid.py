@@ -7,6 +7,8 @@ become real numbers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from pybuild.dtype import Array, DType
@@ -63,7 +65,7 @@ def emit(
     around: dict[str, Attr] = {}
     if how.asymmetric and pads != NO_PADS:
         around, attrs = {"pads": pads}, {**attrs, "pads": NO_PADS}
-    q, scale, zero = _quantised(call, how, x, around)
+    q, scale, zero = quantised(call, how, x, around)
     clamp = {"clamp": attrs["clamp"]} if "clamp" in attrs else {}
     attrs = {name: attr for name, attr in attrs.items() if name != "clamp"}
     shape = Tensor(f"{call.label}_sums", (1,), DType.INT32)
@@ -77,8 +79,8 @@ def emit(
     call.emit("scale_sums", tuple(names), ends)
 
 
-def _quantised(
-    call: Call, how: Hybrid, x: Tensor, around: dict[str, Attr]
+def quantised(
+    call: Call, how: Hybrid, x: Tensor, around: Mapping[str, Attr] | None = None
 ) -> tuple[Tensor, str, str]:
     """The input as int8, its scales, and its zero points; "": it has none."""
     builder, each = call.builder, (how.batches,)
@@ -86,7 +88,7 @@ def _quantised(
     names += [(f"{x.name}_zero", DType.INT32)] if how.asymmetric else []
     more = [builder.add(Tensor(builder.fresh(n), each, kind)) for n, kind in names]
     rule = "asymmetric" if how.asymmetric else "symmetric"
-    attrs: dict[str, Attr] = {"batches": how.batches, "rule": rule, **around}
+    attrs: dict[str, Attr] = {"batches": how.batches, "rule": rule, **(around or {})}
     wanted = Tensor(f"{x.name}_int8", x.shape, DType.INT8)
     q = call.between(
         "quantize_dynamic", (x.name,), attrs, wanted, tuple(t.name for t in more)

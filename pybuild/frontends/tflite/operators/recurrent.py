@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.builder import Call
+from pybuild.frontends.tflite.draft.flow import Flow
+from pybuild.frontends.tflite.operators import layers
 from pybuild.frontends.tflite.operators.elements import typed
+from pybuild.frontends.tflite.operators.hybrid_lstm import (
+    GATES,
+    Cell,
+    Gates,
+    gates_of,
+    steps,
+)
 from pybuild.frontends.tflite.operators.layers import fused
 from pybuild.frontends.tflite.operators.variables import keep, own
 from pybuild.ir.graph import Attr, Tensor
@@ -34,17 +43,22 @@ def lstm(call: Call) -> None:
     flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
     _usual(call)
     activation = _activation(call, x)
+    major = bool(call.option("TimeMajor"))
+    clip = float(call.any_option("CellClip") or 0.0)
+    seen, known = gates_of(call, x, _SEEN, _BIAS), gates_of(call, x, _KNOWN)
+    if seen is not None and known is not None:
+        asymmetric = bool(call.option("AsymmetricQuantizeInputs"))
+        _in_int8(call, x, (seen, known), Cell(activation, clip, asymmetric))
+        return
     gates = [
-        call.tensor(first + gate).name
+        _real(call, x, first + gate)
         for first in (_SEEN, _KNOWN, _BIAS)
-        for gate in range(4)
+        for gate in range(GATES)
     ]
     h, c = own(call, _H), own(call, _C)
     builder = call.builder
     made = builder.add(replace(c, name=builder.fresh(c.name)))
-    major = bool(call.option("TimeMajor"))
-    clip = call.any_option("CellClip") or 0.0
-    attrs: dict[str, Attr] = {"time_major": major, "cell_clip": float(clip)}
+    attrs: dict[str, Attr] = {"time_major": major, "cell_clip": clip}
     attrs |= {"activation": activation} if activation != "tanh" else {}
     attrs |= _hidden(call, x)
     names = (x.name, h.name, c.name, *gates)
@@ -54,6 +68,26 @@ def lstm(call: Call) -> None:
     last = flow.part(y, axis, y.shape[axis] - 1, y.shape[axis])
     keep(call, _H, flow.reshape(last, h.shape))
     keep(call, _C, made)
+
+
+def _real(call: Call, x: Tensor, position: int) -> str:
+    """A gate's weights or bias; float32 ones where the activations are."""
+    tensor, value = call.held(position)
+    if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
+        return call.builder.add(*layers.dequantised(call, tensor, value)).name
+    return call.tensor(position).name
+
+
+def _in_int8(call: Call, x: Tensor, gates: tuple[Gates, Gates], cell: Cell) -> None:
+    """The operator with int8 weights on float32 activations."""
+    flow, major = Flow(call), bool(call.option("TimeMajor"))
+    if len(x.shape) != 3:
+        raise call.error(f"input {list(x.shape)}", "[steps, batch, inputs]")
+    turned = x if major else flow.transpose(x, (1, 0, 2))
+    y, h, c = steps(call, turned, *gates, (own(call, _H), own(call, _C)), cell)
+    keep(call, _H, h)
+    keep(call, _C, c)
+    flow.give(y if major else flow.transpose(y, (1, 0, 2)))
 
 
 def _usual(call: Call) -> None:
@@ -108,7 +142,7 @@ def svdf(call: Call) -> None:
     elif clamp not in ({}, {"clamp": (0.0, None)}):
         hint = "LiteRT has RELU there, TensorFlow Lite Micro also NONE"
         raise call.error("has another activation than RELU on int8", hint)
-    feature, time = (call.tensor(i).name for i in (1, 2))
+    feature, time = (_real(call, x, i) for i in (1, 2))
     bias = call.tensor(3).name if call.has(3) else ""
     state, builder = own(call, 4), call.builder
     made = builder.add(replace(state, name=builder.fresh(state.name)))
