@@ -48,13 +48,13 @@ def net(written: str, scales: Array = SCALES, zero: int = 0) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[opset], ir_version=9)
 
 
-def wanted(scales: Array) -> Array:
+def wanted(scales: Array, zero: int = 0) -> Array:
     """Each row int8 by its greatest number, ties away from zero."""
     reach = np.abs(X).max(1, keepdims=True)
     inverse = np.divide(np.float32(127), reach, where=reach > 0, out=0 * reach)
     steps = X * inverse
     q = (np.sign(steps) * np.floor(np.abs(steps) + np.float32(0.5))).astype(np.int32)
-    sums = (q @ WEIGHTS.T.astype(np.int32)).astype(np.float32)
+    sums = (q @ (WEIGHTS.T.astype(np.int32) - zero)).astype(np.float32)
     return sums * (reach / np.float32(127) * scales) + BIAS
 
 
@@ -92,9 +92,16 @@ def test_without_the_option_they_are_real_numbers() -> None:
         np.testing.assert_allclose(made, _real(SCALES), 1e-5, 1e-6)
 
 
-def test_weights_with_a_zero_point_stay_real() -> None:
-    model = pybuild.load(net("gemm", SCALES[0], 3), hybrid="int8")
-    assert "dense_sums" not in [s.node.op for s in model.build().plan.steps]
+@pytest.mark.parametrize("scales", [SCALES, SCALES[0]], ids=["each", "one"])
+def test_a_zero_point_of_weights_is_taken_out(scales: Array) -> None:
+    scales = np.asarray(scales)
+    model = pybuild.load(net("gemm", scales, -90), hybrid="int8")
+    library = model.build(target="cortex-m4")
+    ops = [step.node.op for step in library.plan.steps]
+    assert ops[:3] == ["quantize_dynamic", "dense_sums", "scale_sums"]
+    made = model.build().host("llvm").run(x=X)["y"]
+    np.testing.assert_array_max_ulp(made, wanted(scales, -90), 1)
+    assert library.report.flash.weights < 2 * WEIGHTS.nbytes
 
 
 def test_a_graph_json_has_no_such_layers() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Attr, Graph, Node, Tensor
+from pybuild.ops.fixed_point.centred import centred
 from pybuild.ops.hybrid import most_taps
 from pybuild.passes.edit import Edit
 
@@ -23,10 +24,13 @@ def dense_in_int8(graph: Graph) -> Graph:
     for node in graph.nodes:
         weights = makers.get(node.inputs[1]) if node.op == "dense" else None
         if weights is not None and _fits(graph, node, weights):
-            value = _known(graph, makers, weights.inputs[0])
+            name = weights.inputs[0]
+            value = _known(graph, makers, name)
             if value is not None:
-                _write(edit, graph, node, (weights.inputs[0], value))
-                continue
+                tensor, value = centred(graph.tensor(name), value)
+                if most_taps(value.shape, 0, tensor.dtype):
+                    _write(edit, graph, node, (tensor, value))
+                    continue
         edit.keep(node)
     return edit.done()
 
@@ -45,7 +49,8 @@ def _known(graph: Graph, makers: Mapping[str, Node], name: str) -> Array | None:
 
 
 def _fits(graph: Graph, node: Node, weights: Node) -> bool:
-    """True if the weights are int8 with one scale, or one for each output."""
+    """True if the weights are int8 with one scale, or one for each output; a zero point
+    is taken out."""
     if weights.op != "dequantize":
         return False
     w, x = graph.tensor(weights.inputs[0]), graph.tensor(node.inputs[0])
@@ -53,13 +58,12 @@ def _fits(graph: Graph, node: Node, weights: Node) -> bool:
     if quant is None or w.dtype is not DType.INT8:
         return False
     by_output = len(quant.scale) == 1 or quant.axis == 0
-    real = x.dtype is DType.FLOAT32 and not any(quant.zero_point)
-    return real and by_output and x.size > 0 and most_taps(w.shape, 0)
+    return x.dtype is DType.FLOAT32 and by_output and x.size > 0
 
 
-def _write(edit: Edit, graph: Graph, node: Node, known: tuple[str, Array]) -> None:
-    weights, value = known
-    x, w, y = (graph.tensor(n) for n in (node.inputs[0], weights, node.output))
+def _write(edit: Edit, graph: Graph, node: Node, known: tuple[Tensor, Array]) -> None:
+    w, value = known
+    x, y, weights = graph.tensor(node.inputs[0]), graph.tensor(node.output), w.name
     rows = x.size // x.shape[-1]
     assert w.quant is not None
     factor = edit.constant(f"{weights}.scale", np.asarray(w.quant.scale, np.float32))
