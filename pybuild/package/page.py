@@ -4,6 +4,7 @@ Knows only the report's values.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pybuild.ir.graph import Graph, Tensor
@@ -29,6 +30,12 @@ from pybuild.quantisation.report import Quantisation
 NOISY = 12
 # times the file, beyond which flash is said to be large; arrays that are named then
 _MUCH, _NAMED = 1.1, 4
+# operators of any type and shape, and why they are slow
+_ANY_TYPE = {
+    "conv": "a convolution of types that no layer has",
+    "map": "element by element", "reduce": "element by element",
+}  # fmt: skip
+_SOME = 0.02  # of a model's instructions, from which on that is said
 
 
 def report_page(report: Report, long: bool = False) -> Page:
@@ -37,6 +44,7 @@ def report_page(report: Report, long: bool = False) -> Page:
     return (
         _layers(report.layers, long),
         *_sizes(report),
+        *_general(report, names),
         *_rows(report, names),
         *_weights(report, names),
         *_places(report, names),
@@ -106,6 +114,20 @@ def _sizes(report: Report) -> Iterator[str]:
     if report.signatures:
         mine, *others = report.signatures
         yield f"signature {mine} of {len(others) + 1}; others: {', '.join(others)}"
+
+
+def _general(report: Report, names: _Names) -> Iterator[str]:
+    """The share of operators that take any type and shape, an element at a time."""
+    ops = {row.name: row.op for row in report.layers}
+    rows = [row for row in report.kernels if ops.get(row.layer) in _ANY_TYPE]
+    spent = sum(row.instructions for row in rows)
+    share = spent / max(totals(report).instructions, 1)
+    if share > _SOME:
+        counts = Counter(ops[row.layer] for row in rows).most_common()
+        kinds = ", ".join(f"{op} {count} ({_ANY_TYPE[op]})" for op, count in counts)
+        most = max(rows, key=lambda row: row.instructions).layer
+        yield f"slow   {share:.0%} of the instructions, by estimate: {kinds}"
+        yield f"       most in {names(most)}"
 
 
 def _largest(report: Report) -> str:

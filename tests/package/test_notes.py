@@ -1,5 +1,5 @@
-"""Flash beside the model's file: the share that inspect and build show, and what is
-large where flash is larger than the file."""
+"""What inspect and build say of a model beside its figures: flash as a share of the
+file, what is large where flash is larger, and what takes general operators."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 from tests.frontends.onnx.models import model
 
 FOLDER = ROOT / "tests" / "exported"
+DIMS = {"mobile.onnx": {"batch": 1}}
 
 
 def lines(report: Report) -> list[str]:
@@ -58,3 +59,33 @@ def test_a_graph_of_no_file_has_none() -> None:
     report = pybuild.build(net.build()).report
     assert report.file_bytes == 0
     assert not [one for one in lines(report) if "the file" in one]
+
+
+def test_general_operators_are_told_with_their_share() -> None:
+    """A convolution of two tensors and a function, beside a layer that has a kernel."""
+    spec = [
+        ("ConvInteger", ["q", "w"], ["sums"], {}),
+        ("Cast", ["sums"], ["real"], {"to": 1}),
+        ("Erf", ["real"], ["y"], {}),
+        ("Conv", ["x", "k"], ["z"], {}),
+    ]
+    inputs = {
+        "q": np.zeros((1, 2, 8, 8), np.uint8), "w": np.zeros((3, 2, 3, 3), np.uint8),
+        "x": np.zeros((1, 4, 8, 8), np.float32),
+    }  # fmt: skip
+    data = model(spec, inputs, ["y", "z"], {"k": np.ones((4, 4, 3, 3), np.float32)})
+    report = pybuild.load(data).build().report
+    (first, second) = [one for one in lines(report) if one.startswith(("slow", "   "))]
+    share = float(first.split()[1].rstrip("%")) / 100
+    ops = {row.name: row.op for row in report.layers}
+    spent = [row.instructions for row in report.kernels if ops[row.layer] != "conv2d"]
+    whole = sum(row.instructions for row in report.kernels)
+    assert abs(share - sum(spent) / whole) < 0.06
+    assert "conv 1 (a convolution of types that no layer has)" in first
+    assert "(element by element)" in first and "most in sums" in second
+
+
+def test_nets_of_layers_have_none() -> None:
+    for name in ("dynamic.pt2", "mobile.onnx"):
+        report = pybuild.load(FOLDER / name, input_dims=DIMS.get(name)).build().report
+        assert not [one for one in lines(report) if one.startswith("slow")]
