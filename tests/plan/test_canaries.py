@@ -78,11 +78,13 @@ class Apart:
         there = {s.scratch_at for s in plan.steps if s.scratch_at >= 0}
         there |= {p.home - plan.rings[n].at for n, p in plan.places.items()
                   if n in plan.rings and p.region >= 0}  # fmt: skip
+        (region,) = plan.regions
         blocks, layout = next(
             (blocks, layout)
             for blocks, layout in reversed(self.made)
             if memory.round_up(layout.bytes, GUARD) == plan.arena_bytes
             and there <= set(layout.offsets)
+            and tuple(block.name for block in blocks) == region.holds
         )
         found, at = [], 0
         pairs = zip(layout.offsets, (b.bytes for b in blocks), strict=True)
