@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.ir.graph import Graph
+from pybuild.ops.hybrid import SUMS
 from pybuild.passes import float_graph
 from pybuild.passes.qdq import WEIGHTED
 from pybuild.passes.turns.roll import roll
@@ -67,7 +68,8 @@ def quantise(
 def quantisable(graph: Graph) -> Graph:
     """The graph after the passes that come before rounding.
 
-    Errors  BuildError for one without float layers, with state, or on devices
+    Errors  BuildError for one without float layers, of dynamic range, with state, or
+            on devices
     """
     if graph.is_placed:
         what = "gives layers to devices, which fits only the layers that it has"
@@ -75,6 +77,12 @@ def quantisable(graph: Graph) -> Graph:
     if graph.state:
         what = "keeps tensors from run to run, whose values samples must give"
         raise BuildError(graph.source, what, "quantise first, then with_state()")
+    if any(node.op in SUMS for node in graph.nodes):
+        what = (
+            "has layers of dynamic range: int8 weights whose inputs become int8 in runs"
+        )
+        hint = "--hybrid float for a .tflite; else give the model before quantisation"
+        raise BuildError(graph.source, what, hint)
     made = unrolled(roll(float_graph(replace(graph, storage={}))))
     made = scaled_softmax(made)
     no = refused(made)

@@ -39,8 +39,9 @@ def push_declarations(tables: Tables) -> list[str]:
 int {name}_push_rows(struct {name} *m, uint32_t input, const void *rows,
                      uint32_t count);
 
-/* How many rows are needed before anything more can be computed, and how many
- * are missing in all; negative: an error. */
+/* How many rows are needed before anything more can be computed; how many are
+ * missing in this run: all before it begins, and so after its last row, too.
+ * Negative: an error. */
 int {name}_rows_wanted(const struct {name} *m, uint32_t input);
 int {name}_rows_left(const struct {name} *m, uint32_t input);
 """

@@ -279,3 +279,14 @@ def test_the_option_is_not_of_a_graph() -> None:
     del onnx
     with pytest.raises(BuildError, match=r"--hybrid: is for \.onnx and"):
         pybuild.load('{"nodes": []}', hybrid="float")
+
+
+def test_it_is_quantised_as_what_its_weights_mean() -> None:
+    """Its own layers have no int8 form: quantising would make it slower."""
+    data = Layer("FULLY_CONNECTED", (1, 12), (5, 12)).data()
+    samples = {"x": np.random.default_rng(4).normal(0, 1, (30, 1, 12)).astype("f4")}
+    with pytest.raises(BuildError, match=r"dynamic range.*Hint: --hybrid float"):
+        pybuild.quantise(pybuild.load(data), samples)
+    made = pybuild.quantise(pybuild.load(data, hybrid="float"), samples)
+    kinds = [node.op for node in made.model.lower().nodes]
+    assert "dense" in kinds and "dense_sums" not in kinds
