@@ -111,8 +111,8 @@ def make_plan(
         most = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
         more = least_bytes(found) // _SHARE if little and most is None else 0
         plan = laid(exchanged(found, options, weighed, 0, more))
-        if little and small and not (graph.storage or specs):
-            # what other stages need anyway may serve for less code
+        if not (graph.storage or specs or (most is None and not (little and small))):
+            # room up to the limit, or that other stages need anyway, serves kernels
             most = plan.arena_bytes if most is None else most
             less = laid(exchanged(found, options, weighed, most, more))
             plan = less if less.arena_bytes <= most else plan
