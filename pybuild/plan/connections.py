@@ -1,7 +1,5 @@
 """Checks connections between models, as users write them: an output that is another
 model's input. Knows graphs by their models' names; no addresses.
-
-Knows graphs by their models' names; no addresses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Inputs that the caller hands over in rows: a step without a kernel provides the rows,
 in lock step with the layers that read them. Knows rows, no addresses.
-
-Knows rows, no addresses.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 ("lz4-layer"), they need RAM for the largest step only, but are unpacked in every run;
 unpacked once, as parameters of an image ("lz4"), they need RAM for all, which all
 instances share.
-
-By layer, the RAM is that of the largest step's constants, the price is unpacking in
-each run; once, it is that of all, shared by all instances.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """The parameters that an instance binds: one slot for each array that kernels read. A
 parameter that all its readers want in one layout has one slot, under its own name; each
 further layout is a further slot. Knows no addresses.
-
-A parameter that all its readers take in one arrangement has one slot, by its name;
-further arrangements are further slots. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -71,11 +68,9 @@ def slot_blocks(slots: Iterable[Slot], steps: int) -> dict[str, Block]:
 def find_slots(
     graph: Graph, steps: Iterable[tuple[Node, Candidate]]
 ) -> dict[Key, Slot]:
-    """Return the slots of all steps; the first use of a parameter names its slot.
-
-    In the order of the nodes: stages may have another, and without names in flash
-    images that were packed for the model know its parameters by their numbers.
-    """
+    """Return the slots of all steps; the first use of a parameter names its slot. Slots
+    are in node order, which unlike that of stages does not change: images packed for a
+    model without names in flash know its parameters by number."""
     slots: dict[Key, Slot] = {}
     taken: dict[str, str] = {}
     order = {node.output: index for index, node in enumerate(graph.nodes)}

@@ -1,9 +1,6 @@
 """Storage as the file prescribes it: the tensors of one block share one place for the
 whole run. The front end has checked that they are never needed together. Tensors
 without a block, or that must not be in it, get other places. Knows no addresses.
-
-The front end has checked that they are never needed together. What has no block, or
-must not be there after all, is placed beside them. Knows no addresses.
 """
 
 from __future__ import annotations

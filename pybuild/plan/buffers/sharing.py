@@ -37,15 +37,12 @@ class Views:
 
 
 def find_views(graph: Graph) -> Views:
-    """Find the reshapes, leading slices and leading concatenations that are views.
-
-    What a state becomes is written where the state is: by an assignment, or by the
-    layer that computes it (state_in_place.py).
-
-    Where the file gives storage, only reshapes whose output lies where their
-    input does. An input and an output, or two outputs, never share a group:
-    each can be bound to the user's own memory.
-    """
+    """Find the reshapes, leading slices and leading concatenations that are views. A
+    state's next value lies in the state's place if an assignment or the layer that
+    computes it (state_in_place.py) writes it there. If the file prescribes storage,
+    only reshapes whose output lies where their input does are views. An input and an
+    output, or two outputs, never share a group: each can be bound to the user's own
+    memory."""
     finder = _Finder(graph)
     finder.assign()
     if graph.storage:

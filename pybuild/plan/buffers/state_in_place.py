@@ -1,9 +1,6 @@
 """Finds states that are updated in place: the layer that computes the next value writes
 it over the old one, and no assignment is needed. This is right if all readers of the
 old value come first, or if the writing layer reads it in place. Knows no addresses.
-
-That is right where all that read the old value come first, or where the node that
-writes reads it in place. Knows no addresses.
 """
 
 from __future__ import annotations

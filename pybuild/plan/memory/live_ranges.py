@@ -2,9 +2,6 @@
 that write and read them. Knows times, no addresses. A time is one band of a stage.
 Everything that the band reads or writes is alive at that time, so kernels may access
 their rows in any order.
-
-Knows times, no addresses. A time is a band of a stage; what it writes and what it reads
-are alive in it together, so kernels need not know what lies beside their rows.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 block had, if there is room, so that both steps have the same operands and the tables
 store them once. The arena never grows for it. Knows blocks and how steps access them;
 no tables.
-
-Knows blocks and the ways in which steps meet them; no tables.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 may overwrite rows of its inputs, and scratch counts only while it is used. This is
 exact but slow, so it is tried only where the coarser count of partition.py does not
 fit.
-
-Exact, and so asked only where whole tensors, each alive in all of the stages that touch
-it (partition.py), would not fit.
 """
 
 from __future__ import annotations

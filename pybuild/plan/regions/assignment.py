@@ -1,9 +1,6 @@
 """Assigns blocks to regions: those with most traffic to the fastest. Less traffic in
 slow memory takes precedence over more in fast memory. Greedy by bytes moved per byte of
 RAM, then single moves and swaps as long as they improve the result.
-
-Less moved in slow memory goes before more moved in fast memory. Greedy by bytes moved
-for a byte of RAM; then single moves and swaps as long as they gain.
 """
 
 from __future__ import annotations

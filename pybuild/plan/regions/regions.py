@@ -1,8 +1,5 @@
 """Memory regions: one arena for each device, or the regions that the user defines.
 Knows blocks and device numbers, not what a device is. Devices share no memory.
-
-Knows blocks and devices; what a device is, it does not know. No memory is shared
-between devices.
 """
 
 from __future__ import annotations
@@ -148,8 +145,8 @@ def _region(
 def _spread(
     blocks: Sequence[Block], specs: Sequence[RegionSpec], wishes: Wishes
 ) -> list[tuple[Region, Sequence[Block], Layout]]:
-    """Place blocks in the user's regions of one device; the region with `leading` is
-    first."""
+    """Return one device's regions with their blocks, that of `leading` first. Raises
+    LimitError if some block fits nowhere."""
     made = spread(blocks, specs, wishes.moved, wishes.hot, wishes.align)
     if made.unplaced:
         raise _too_large(made.unplaced, blocks, specs, wishes)

@@ -1,9 +1,6 @@
 """Counts the bytes of each block that a run reads and writes; blocks with most traffic
 get fast memory. A row counts once for each call that receives it; scratch and constants
 count once for each call. Knows no addresses.
-
-A row counts each time that a kernel is handed it, scratch and constants each time that
-the kernel is called. Knows no addresses.
 """
 
 from __future__ import annotations

@@ -2,10 +2,6 @@
 each run. The copy writes each byte once; a kernel reads each byte on every call. The
 copies need memory only while their step runs, so instances that take turns can share
 it.
-
-The copy writes each byte once; a kernel reads each on every call. They need room while
-their step runs, and no longer: nothing is kept between runs, so nothing has to be
-shared, and instances that take turns in their memory may have them.
 """
 
 from __future__ import annotations

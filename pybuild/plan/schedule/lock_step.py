@@ -1,9 +1,6 @@
 """Steps in lock step: which step waits for which, in which order bands are computed,
 and how many rows of each tensor are needed at once. The order is found by simulating
 crt/src/lockstep.c, so no formula repeats it. Knows rows and their bytes, no addresses.
-
-The order is found by doing as crt/src/lockstep.c does, so no formula repeats it.
-Knows rows and bytes of rows, no addresses.
 """
 
 from __future__ import annotations
@@ -369,10 +366,7 @@ def _take_over(
 ) -> None:
     """Put the rows of `source`, and of the tensors that it overwrites, into the slots
     of `made`. The row being written never overtakes the row being read: the longer row
-    begins first.
-
-    The row that is written never passes the one that is read: the longer begins first.
-    """
+    begins first."""
     size = tensors[made].makers[0][1].row_bytes
     chain = chains.pop(lives[source].home)
     shift = max(size - lives[source].row_bytes - lives[source].at, 0)

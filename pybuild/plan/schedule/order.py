@@ -23,11 +23,7 @@ _FEW, _DEEP = 12, 0.75
 def order_nodes(graph: Graph) -> tuple[Node, ...]:
     """Return the nodes in the given order, or in a greedy order if its peak is lower.
     Conversions of inputs come first; an assignment follows all readers of the state's
-    old value.
-
-    Inputs are converted before all else; an assignment comes when all have read what
-    was there before.
-    """
+    old value."""
     first = tuple(node for node in graph.nodes if node.attrs.get(WHEN_SET))
     if first:
         rest = tuple(node for node in graph.nodes if node not in first)

@@ -1,9 +1,6 @@
 """Cuts a graph into stages, each of which advances in lock step. The bytes alive in a
 stage do not depend on the other cuts, so the best cuts are a shortest path. Knows bytes
 alive at once, no addresses.
-
-What is alive in a stage does not depend on the other cuts, so that the best cuts are
-a shortest path. Knows bytes alive at once, no addresses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Layers of int8 weights whose input is quantised as it comes, by its own range.
-
-DynamicQuantizeLinear before ConvInteger or MatMulInteger: as .tflite files of dynamic
-range have them, int8 and plain sums, which a pass joins with the scales behind.
+"""Layers with int8 weights whose input is quantised at run time, by its own range.
+DynamicQuantizeLinear with ConvInteger or MatMulInteger becomes int8 and plain sums, as
+in .tflite files of dynamic range; a pass joins them with the scales that follow.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pybuild.ops.hybrid import NO_PADS, most_taps
 
 @flowing
 def quantize(flow: Flow) -> None:
-    """DynamicQuantizeLinear; what reads its output may quantise its input again."""
+    """DynamicQuantizeLinear; readers of its output may quantise its input again."""
     x = flow.arg(0)
     q, scale, zero = _quantized(flow, x, {})
     eight = flow.add(flow.cast(q, DType.INT32), flow.const(128, DType.INT32))
@@ -33,7 +32,7 @@ def quantize(flow: Flow) -> None:
 
 
 def _quantized(flow: Flow, x: str, attrs: dict[str, Attr]) -> tuple[str, str, str]:
-    """A tensor as int8, its scale and its zero point."""
+    """Return a tensor as int8, its scale and its zero point."""
     draft = flow.draft
     draft.budget.take_nodes()
     draft.tensor(x)
@@ -48,8 +47,8 @@ def _quantized(flow: Flow, x: str, attrs: dict[str, Attr]) -> tuple[str, str, st
 
 
 def _source(flow: Flow) -> str:
-    """What was quantised to be the first input, where the second is known and both
-    have the zero points that sums of int8 have; else nothing."""
+    """Return the float tensor behind the first input, if the weights are known and both
+    zero points suit int8 sums; else ""."""
     op, draft = flow.op, flow.draft
     x, point = draft.dynamic.get(op.input(0), ("", ""))
     weights = draft.known(op.input(1))
@@ -63,7 +62,7 @@ def _source(flow: Flow) -> str:
 
 
 def _less_zero(flow: Flow, sums: str, zero: str, weights: str, axis: int) -> str:
-    """Sums of products with q - zero, of those with q."""
+    """Correct sums of products with q into sums of products with q - zero."""
     rank = flow.rank(weights)
     others = [a for a in range(rank) if a != axis]
     wide = flow.cast(weights, DType.INT32)
@@ -72,7 +71,7 @@ def _less_zero(flow: Flow, sums: str, zero: str, weights: str, axis: int) -> str
 
 
 def conv_sums(flow: Flow) -> bool:
-    """Whether a ConvInteger is a layer of int8 sums; then it is written."""
+    """Write a ConvInteger as a layer of int8 sums; return False if it is not one."""
     x, op, draft = _source(flow), flow.op, flow.draft
     if not x or flow.rank(x) not in (3, 4):
         return False
@@ -94,7 +93,7 @@ def conv_sums(flow: Flow) -> bool:
 
 
 def matmul_sums(flow: Flow) -> bool:
-    """Whether a MatMulInteger is a layer of int8 sums; then it is written."""
+    """Write a MatMulInteger as a layer of int8 sums; return False if it is not one."""
     x, op, draft = _source(flow), flow.op, flow.draft
     if not x or not flow.rank(x) or len(draft.shape(op.input(1))) != 2:
         return False
