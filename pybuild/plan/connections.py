@@ -70,7 +70,7 @@ def _read(text: str, graphs: Mapping[str, Graph]) -> Connection:
 
 
 def _unknown(split: Sequence[str], graphs: Mapping[str, Graph]) -> Iterator[Problem]:
-    """Return the problems of a connection that names unknown models or tensors."""
+    """Yield the problems of a connection that names unknown models or tensors."""
     for role, model, tensor in (("output", *split[:2]), ("input", *split[2:])):
         if model not in graphs:
             hint = fitting(model, graphs)

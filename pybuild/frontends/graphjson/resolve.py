@@ -73,7 +73,7 @@ def decoded(
 
 
 def missing(document: Document, library: Functions) -> Iterator[Problem]:
-    """Return the problems of unknown functions and operators."""
+    """Yield the problems of unknown functions and operators."""
     items = [item for item in document.items if not item.is_input]
     callers: dict[str, list[str]] = {}
     for item in items:

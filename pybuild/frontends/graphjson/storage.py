@@ -110,7 +110,7 @@ def _view_problems(document: Document, item: Item) -> Iterator[str]:
 def _conflicts(
     document: Document, number: int, sharers: list[_Use]
 ) -> Iterator[tuple[_Use, str]]:
-    """Return the conflicts of each value with others in the same memory."""
+    """Yield the conflicts of each value with others in the same memory."""
     busy: list[_Use] = []  # not yet read for the last time
     first = document.entries[sharers[0].entry]
     for use in sharers:

@@ -83,7 +83,7 @@ class Layer:
 
     @property
     def has_room(self) -> bool:
-        """Return True if all numbers fit their halves and quarters of arguments."""
+        """True if all numbers fit their halves and quarters of arguments."""
         w = self.window
         return have_room(self.arguments) and max(w.stride_w, w.left) < 1 << 7
 

@@ -80,8 +80,8 @@ def _to_even(made: AddParameters) -> AffineAdd:
 
 
 def _factors(a: float, b: float, outward: bool) -> Iterator[tuple[int, int]]:
-    """Return factors near a and b. Ties are far apart, so both are then made greater by
-    the same share, which rounds ties away from zero."""
+    """Yield factors near a and b; then both made greater by the same share, so that
+    ties, which are far apart, are rounded away from zero."""
     for near in itertools.product(_NEAR, _NEAR):
         yield round(a) + near[0], round(b) + near[1]
     for bits in _OUTWARD if outward else ():

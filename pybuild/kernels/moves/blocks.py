@@ -84,7 +84,7 @@ class Blocks:
 
     @property
     def cost(self) -> int:
-        """Return the approximate instructions of a copy."""
+        """The approximate instructions of a copy."""
         turns = -(-self.size // self.bytes)
         return 2 * self.turn if self.whole else turns * (2 * self.turn + 4)
 

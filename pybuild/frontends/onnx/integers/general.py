@@ -205,7 +205,7 @@ def _conv(flow: Flow, x: str, w: str) -> str:
 
 
 def _requantised(flow: Flow, total: str, axis: int) -> None:
-    """Return total * a's scale * b's scale, quantised for the output."""
+    """Emit total * a's scale * b's scale, quantised for the output."""
     rank = flow.rank(total)
     factors = [
         flow.cast(_scale(flow, 1), _REAL),

@@ -30,7 +30,7 @@ def _corners(flow: Flow, boxes: str) -> str:
 
 @flowing
 def non_max_suppression(flow: Flow) -> None:
-    """Return [image, class, box] of the selected boxes, ordered by image and class."""
+    """Emit [image, class, box] of the selected boxes, ordered by image and class."""
     boxes, scores = flow.arg(0), flow.arg(1)
     images, classes, count = flow.shape(scores)
     numbers = ("max_output_boxes_per_class", "iou_threshold", "score_threshold")
@@ -118,7 +118,7 @@ def _cells(flow: Flow, low: str, high: str, count: int, size: int) -> tuple[str,
 
 @flowing
 def max_roi_pool(flow: Flow) -> None:
-    """Return the maximum of each cell of each box; 0 for a cell outside the image.
+    """Emit the maximum of each cell of each box; 0 for a cell outside the image.
 
     Shapes  x [N,C,H,W]  boxes [R,5]: image, left, top, right, bottom  y [R,C,PH,PW]
     Source  ONNX Runtime, as ONNX does not define the cells

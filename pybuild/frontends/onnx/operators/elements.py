@@ -303,7 +303,7 @@ def bit_cast(flow: Flow) -> None:
 
 @flowing
 def identity(flow: Flow) -> None:
-    """Return the input; for Dropout in inference, also a mask that is all true."""
+    """Pass the input on; for Dropout in inference, also a mask that is all true."""
     op = flow.op
     if op.kind == "Dropout" and flow.has(2):
         if bool(flow.value(2, "training_mode").any()) and op.input(1):
