@@ -83,10 +83,9 @@ def make_plan(
     weighed  the cost model's prices of all candidates; None: memory alone decides
     spent   inputs whose rows may be overwritten while later rows are still to be read
     optimise  "size": small tables and code; "ram": a small arena (needs `weighed`)
-    known   facts that other plans found about stages; unpushed: makes the plan without
-            pushed inputs
-    Units   ram_limit in bytes of arena; for several devices, a mapping from device
-            number
+    known   stage facts from other plans; unpushed: makes the plan with inputs held in
+            RAM
+    Units   ram_limit in bytes of arena, or a mapping from device number to bytes
     Errors  LimitError naming the tensors alive at the peak
     """
     graph = _arranged(graph, candidates, bool(pushed))
