@@ -83,8 +83,7 @@ def make_plan(
     weighed  the cost model's prices of all candidates; None: memory alone decides
     spent   inputs whose rows may be overwritten while later rows are still to be read
     optimise  "size": small tables and code; "ram": a small arena (needs `weighed`)
-    known   stage facts from other plans; unpushed: makes the plan with inputs held in
-            RAM
+    known   stage facts from other plans; unpushed: makes the plan with held inputs
     Units   ram_limit in bytes of arena, or a mapping from device number to bytes
     Errors  LimitError naming the tensors alive at the peak
     """

@@ -70,7 +70,7 @@ def has_foreign(model: ModelProto, known: Known) -> bool:
 
 
 def _defaults(model: ModelProto, node: NodeProto) -> dict[str, Any]:
-    """Return the default values of the node's absent attributes."""
+    """Return the default values of the operator's attributes."""
     given = _schema(model, node).attributes
     return {n: a.default_value for n, a in given.items() if a.default_value.name}
 

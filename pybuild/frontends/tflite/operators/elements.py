@@ -102,7 +102,7 @@ def square(call: Call) -> None:
 
 
 def rsqrt(call: Call) -> None:
-    """RSQRT; TFLM has its own rule for int8."""
+    """RSQRT; for int16 TFLM has a rule of its own, like that for int8."""
     flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
     if x.dtype is DType.INT8:
         _by_table("rsqrt", flow, x)

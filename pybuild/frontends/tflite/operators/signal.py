@@ -201,7 +201,7 @@ def _stacker(call: Call) -> None:
 
 
 def _delay(call: Call) -> None:
-    """SignalDelay [.., n]: return the input of so many samples before."""
+    """SignalDelay [.., n]: emit the input of so many samples before."""
     flow, x = Flow(call), call.tensor(0)
     if not x.shape:
         raise call.error(f"'{x.name}' has no axis of samples")
