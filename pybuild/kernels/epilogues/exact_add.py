@@ -56,7 +56,7 @@ class ExactAdd:
 
 def exact_add(made: AddParameters, dtype: DType) -> ExactAdd | None:
     """Return the form, or None for rules that add and sub of files do not have, and for
-    scales so far apart that one operand vanishes or the other fills the whole range."""
+    scales so far apart that a scaling has no form in words."""
     reach = _REACH[dtype] << made.left
     a = _term(made, made.a_zero, made.a_multiplier, made.a_shift, 1, reach)
     b = _term(made, made.b_zero, made.b_multiplier, made.b_shift, made.sign, reach)

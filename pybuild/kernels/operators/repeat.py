@@ -104,7 +104,6 @@ class _Writer:
     """The kernel being written; `views`: tensor -> (the tensor it is a piece of,
     bytes).
 
-    first   what a tensor is a piece of, and bytes from its begin: views have one
     places  the places of tensors that are not views
     """
 

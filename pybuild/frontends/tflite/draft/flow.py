@@ -123,7 +123,7 @@ class Flow:
         builder.known[output] = made
 
     def _own(self, x: Tensor) -> bool:
-        """Return True if only this operator uses the tensor so far."""
+        """Return True if no output of an operator is this tensor yet."""
         return all(x is not known for known in self.builder.known.values())
 
     # ---- the nodes by name ----------------------------------------------------
