@@ -1,5 +1,5 @@
-"""Which format a model is in, told by its bytes; of other formats, the way to one that
-is read. Looks at first bytes and at names in archives, knows no front end.
+"""Recognises the format of a model by its bytes; for unsupported formats, explains how
+to convert. Looks at first bytes and at names in archives, knows no front end.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _SOURCE = "export the network that it was made from as .onnx or .tflite"
 
 @dataclass(frozen=True)
 class Foreign:
-    """A format of others: how it is told, what it is, the way on."""
+    """An unsupported format: how to recognise it, its name, and how to convert from
+    it."""
 
     told: Callable[[bytes], bool]
     what: str
@@ -68,7 +69,8 @@ def _is_page(data: bytes) -> bool:
 
 
 def _zipped(*names: str) -> Callable[[bytes], bool]:
-    """A zip archive with a file of one of these names, in whatever folder."""
+    """Return True for a zip archive that contains a file of one of these names, in any
+    folder."""
 
     def told(data: bytes) -> bool:
         there = {PurePath(name).name for name in _members(data)}
@@ -78,7 +80,7 @@ def _zipped(*names: str) -> Callable[[bytes], bool]:
 
 
 def _members(data: bytes) -> list[str]:
-    """The names of files in a zip archive; [] if it is not an archive, or damaged."""
+    """Return the names of files in a zip archive; [] if it is damaged or no archive."""
     if not data.startswith(b"PK\x03\x04"):
         return []
     try:
@@ -124,9 +126,8 @@ def _is_onnx(data: bytes) -> bool:
 
 
 def _fields(data: bytes) -> set[tuple[int, int]]:
-    """Number and wire type of the outermost fields of a protobuf message; empty if it
-    is none.
-    """
+    """Return (number, wire type) of the outermost fields of a protobuf message; empty
+    if it is not one."""
     found: set[tuple[int, int]] = set()
     at = 0
     while at < len(data):
@@ -146,7 +147,7 @@ def _fields(data: bytes) -> set[tuple[int, int]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and what is after it, -1 where there is none."""
+    """Return a varint and the position after it, -1 if there is no valid one."""
     value = 0
     for shift, byte in enumerate(data[at : at + 10]):
         value |= (byte & 0x7F) << (7 * shift)
@@ -190,7 +191,7 @@ FOREIGN = (
 def format_of(data: bytes, where: str) -> str:
     """TFLITE, ONNX, PT2 or JSON.
 
-    where   the file, as the user gave it; "" if there is none
+    where   the file's path as the user gave it; "" if unknown
     Errors  BuildError for every other format, saying how to get one of these
     """
     name, suffix = PurePath(where).name, PurePath(where).suffix.lower()
@@ -218,7 +219,7 @@ def format_of(data: bytes, where: str) -> str:
 
 
 def refuse_folder(path: Path) -> None:
-    """Refuses a folder in place of a model file.
+    """Raise an error for a folder given in place of a model file.
 
     Errors  BuildError for a folder that is a model of another format
     """
@@ -238,11 +239,11 @@ def _filled(hint: str, where: str) -> str:
 
 
 def must_suit(kind: str, options: Mapping[str, object]) -> None:
-    """Checks that the options apply to this format.
+    """Check that the given options apply to this format.
 
     Errors  BuildError for an option that only files of other formats have
 
-    options  their words, and what was asked for
+    options  the options that the user set
     """
     for word, asked in options.items():
         if asked and kind not in _ONLY[word]:

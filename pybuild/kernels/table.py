@@ -1,4 +1,4 @@
-"""Operator -> its kernels, in one table."""
+"""The table of operators and their kernels."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
 def _repeated(
     node: Node, graph: Graph, target: Target, optimise: str
 ) -> list[Candidate]:
-    """The candidates of `repeat`, from the kernels of its body."""
+    """Return the candidates of `repeat`, from the kernels of its body."""
     return repeat(node, graph, lambda n, body: candidates(n, body, target, optimise))
 
 
@@ -129,14 +129,13 @@ def candidates(
     target: Target = TARGETS["generic"],
     optimise: str = "balanced",
 ) -> list[Candidate]:
-    """The kernels that can compute the node, with their costs on the target.
+    """Return the kernels that can compute the node, with their costs on the target.
 
-    optimise  "balanced", "ram": kernels that layers may share, with weights of 4 bits
-              two in a byte, and float32 ones as float16 of the same value, if that
-              saves more flash than code takes; "size": of these, too, whatever it
-              saves; "speed": those with the layer's own constants before them, weights
-              of a byte or of float32
-    Errors    BuildError naming the node where nothing can
+    optimise  "balanced", "ram": kernels that layers can share; 4-bit weights two in a
+              byte and float32 as equal float16, if that saves more flash than the code
+              takes; "size": the same, however little it saves; "speed": first kernels
+              with the layer's own constants, weights as bytes or float32
+    Errors    BuildError naming the node if no kernel can compute it
     """
     found = _found(node, graph, target, optimise)
     if node.op != "repeat":  # those of its body are chosen
@@ -164,15 +163,14 @@ def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
 
 
 def _saved(node: Node, graph: Graph) -> int:
-    """The bytes of flash that a layer's weights save where they take half of it."""
+    """Return the bytes of flash saved if a layer's weights take half as much."""
     layer = node.of[0] if node.of else node
     return graph.tensor(layer.inputs[1]).bytes // 2 if len(layer.inputs) > 1 else 0
 
 
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
-    """The candidates whose weights take half the flash or less, and slower ones that
-    need less scratch; if there are none, or they save too little or are far slower, all
-    others."""
+    """Return the candidates with packed weights, and slower ones with less scratch. If
+    none are packed, or they save too little or are far slower, return all others."""
     packed = [c for c in found if _packs(c, WEIGHTS4)] or [
         c for c in found if _packs(c)
     ]
@@ -189,8 +187,8 @@ def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candi
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:
-    """The compact candidates, and those that are not much slower, because their tables
-    may be smaller. If none is compact, all."""
+    """Return the compact candidates and those that are not much slower, as their tables
+    may be smaller. If none is compact, return all."""
     least = min((c.cost for c in found if c.small), default=None)
     if least is None:
         return found
@@ -198,5 +196,5 @@ def _smallest(found: list[Candidate]) -> list[Candidate]:
 
 
 def _packs(candidate: Candidate, *roles: str) -> bool:
-    """True if its weights take half the flash, or are of these roles."""
+    """Return True if the weights are packed, or have one of these roles."""
     return any(p.role in (roles or _PACKED) for p in candidate.constants)

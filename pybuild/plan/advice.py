@@ -1,4 +1,4 @@
-"""Advice for when memory is too small."""
+"""Hints for the user when memory is too small."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def less_ram(
     pushed: Collection[str],
     spent: Collection[str],
 ) -> str:
-    """A hint: options that shrink an input at the peak and are not in use yet.
+    """Return a hint: options that shrink an input that is alive at the peak and that
+    are not in use yet.
 
     kernels  of the plan: whether they read inputs row by row
     """
@@ -37,7 +38,7 @@ def _by_rows(
     kernels: Sequence[Candidate],
     pushed: Collection[str],
 ) -> Iterator[str]:
-    """Inputs alive at the peak that could come, or go, row by row."""
+    """The inputs alive at the peak whose rows could arrive, or be freed, one by one."""
     views, there = find_views(graph), {block.name for block in peak}
     for name in graph.inputs:
         root = views.of(name).root

@@ -18,32 +18,31 @@ from pybuild.plan.regions.regions import BLOCK_ALIGN, Limits
 from pybuild.plan.schedule.stages import Arrangement, Search, arranged
 from pybuild.records import dataclass
 
-# times the instructions of the fastest plan that saving bytes may cost; where no row
-# has as many pixels as are narrow, kernels by rows have little to share
+# instructions that saving bytes may cost, relative to the fastest plan; the second for
+# graphs whose rows are all narrow, where kernels by rows have little to share
 _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
-# and where RAM goes first
+# the same where RAM goes first
 MOST_COST_RAM = 2.0
-# of that price: what estimates of kernels by rows, which are rather too high, may add
+# tolerance on that price: estimates of kernels by rows are rather too high
 _SURE = 1.05
-# times the fewest bytes of any plan, beyond which kernels that spare bytes are taken
+# plans above this multiple of the fewest bytes may use kernels that save bytes at a
+# price
 _MUCH = 1.1
-# of the bytes at a fair price, what a higher price may leave at most, and the fewest
-# that it must spare
+# a higher price must leave at most this fraction of the bytes, and save at least these
 _WORTH, _SPARED = 0.9, 1024
-# times the instructions of whole tensors that any fewer bytes may cost, by the prices
-# of kernels; how many such plans are made
+# instructions, relative to whole tensors by the cost model, that any saving may cost;
+# how many such plans are made
 FAIR, _TRIED = 1.06, 5
-# and that far fewer bytes may cost
+# the same for a saving that is_worth() accepts
 DEAR = _MOST_COST_NARROW
 HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
-# what trying orders may take, in steps times bands
+# work limit for trying orders, in steps times bands
 _ORDERS_WORK = 200_000
-# of graphs with more nodes fewer stages are tried; and how far apart in bytes they are
+# larger graphs get fewer tries of stages; the factor in bytes from one try to the next
 _MOST_NODES, _STEP = 100, 0.95
 _ANY = float("inf")
-# of graphs of more nodes stages are not counted row by row; what that may take of
-# others, in steps times bands
+# larger graphs are not counted row by row; work limit for others, in steps times bands
 _MOST_FINE, _FINE_WORK = 70, 500_000
 
 
@@ -51,13 +50,12 @@ _MOST_FINE, _FINE_WORK = 70, 500_000
 class Ways:
     """The search spaces from which the plan of a graph is chosen.
 
-    search  stages, by what kernels say that they take
-    usual   the same, without kernels that spare bytes at a price
-    priced  these, by the prices by which kernels are chosen
-    whole   the stages of one step, which write results over what they are made of
-    little  code is to be little: no higher price is paid for fewer bytes of RAM
-    coarse  by these prices, with kernels of several rows a call in place of those of
-            one, if some are cheaper
+    search  all kernels
+    usual   without the kernels that save bytes at a higher price
+    priced  `usual`, with costs from the cost model that chooses kernels
+    whole   one step per stage: tensors are whole, and results overwrite their operands
+    little  optimise for code size: never pay more instructions for less RAM
+    coarse  `priced`, but with the cheaper kernels of several rows a call; None: no such
     """
 
     search: Search
@@ -78,9 +76,9 @@ def chosen_rows(
     """Return the plan with the fewest bytes at an acceptable price; with a limit, the
     fastest plan that keeps to it.
 
-    times   what its kernels come to, in those of whole tensors
-    thrifty  twice the instructions are fair
-    Errors  of `made`, where no plan keeps the limit
+    times   a plan's instructions, as a multiple of those for whole tensors
+    thrifty  allow twice the instructions to save RAM
+    Errors  as `made`, if no plan keeps to the limit
     """
     search, whole = ways.search, ways.whole
     limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
@@ -107,7 +105,7 @@ def chosen_rows(
 def _fastest_within(
     search: Search, limit: int, made: Callable[[Arrangement, Limits], Plan]
 ) -> Plan | None:
-    """The plan of the fastest stages that keep to the limit, if there is one."""
+    """Return the plan with the fastest stages that fit the limit, or None."""
     search = ordered(search, _ANY)
     start = search.most if len(search.nodes) <= _MOST_NODES else limit
     for _, found in _smaller(search, start, _STEP):
@@ -155,7 +153,7 @@ def is_worth(fewer: float, bytes_: float) -> bool:
 
 @dataclass(frozen=True)
 class _Tries:
-    """Makes plans of the fewest bytes, as chosen_rows needs them."""
+    """Makes the candidate plans among which _fair chooses."""
 
     ways: Ways
     made: Callable[[Arrangement, Limits], Plan]
@@ -163,10 +161,10 @@ class _Tries:
     times: Callable[[Plan], float]
 
     def least(self, cost: float) -> Plan:
-        """Without kernels that spare bytes. Kernels are chosen after stages, and may
-        come to more than these were thought to: where that is beyond the price, stages
-        are found by the prices of kernels, too; where these are beyond it, whole
-        tensors."""
+        """Return the plan with the fewest bytes, without kernels that save bytes at a
+        price. Kernels are chosen after stages and may cost more than the stages
+        assumed. If that exceeds the allowed cost, stages are searched again with the
+        cost model; if these exceed it too, tensors stay whole."""
         tried = self._stages(self.ways.usual, cost)
         if tried[0][0] > cost:
             tried += self._stages(self.ways.priced, cost)
@@ -182,16 +180,16 @@ class _Tries:
         return self.times(plan)
 
     def sparing(self, cost: float, plan: Plan) -> Plan:
-        """The plan that there is, or one with kernels that spare bytes."""
+        """Return `plan`, or a smaller one with kernels that save bytes at a price."""
         found = (one for _, one in self._stages(self.ways.search, cost))
-        # of whole tensors, too, such kernels take more
+        # for whole tensors, too, such kernels take more instructions
         most = min(cost * _SURE, _MOST_COST_NARROW)
         able = (one for one in found if self.times(one) <= most)
         return min([plan, *able], key=lambda one: one.arena_bytes)
 
     def fewer(self, plan: Plan, cost: float) -> Plan:
-        """Return the smallest plan whose kernels cost no more than `cost`, of this plan
-        and a few that are made with fewer bytes in use."""
+        """Return the smallest plan whose kernels cost at most `cost`: `plan`, or one of
+        a few made with fewer bytes alive."""
         if len(self.ways.priced.nodes) > _MOST_FINE:
             return plan
         search, best, tried = ordered(self.ways.priced, cost), plan, 0
@@ -207,7 +205,7 @@ class _Tries:
         return best
 
     def is_large(self, plan: Plan) -> bool:
-        """True if a plan by rows has far fewer bytes, at any price."""
+        """Return True if a plan by rows has far fewer bytes, at any price."""
         search = ordered(self.ways.search, _ANY)
         found = search.least(_ANY)
         if plan.arena_bytes <= _MUCH * _most_alive(search, found):
@@ -215,7 +213,7 @@ class _Tries:
         return plan.arena_bytes > _MUCH * self.made(found, None).arena_bytes
 
     def _stages(self, search: Search, cost: float) -> list[tuple[float, Plan]]:
-        """Plans of the fewest bytes, and what each comes to."""
+        """Return plans of the fewest bytes, each with its relative instructions."""
         found = ordered(search, cost)
         least = min(self.ways.whole, found.least(cost), key=least_bytes)
         plan = self.made(least, self.ram_limit)
@@ -245,7 +243,7 @@ def _finer(
 
 
 def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
-    """The fastest of the plans that have hardly more bytes than the smallest."""
+    """Return the fastest plan of those that are hardly larger than the smallest."""
     most = min(plan.arena_bytes for _, plan in tried) * HARDLY
     able = [one for one in tried if one[1].arena_bytes <= most]
     return min(able, key=lambda one: one[0])[1]
@@ -276,8 +274,8 @@ def _smallest(
     best: Plan,
     made: Callable[[Arrangement, Limits], Plan],
 ) -> Plan:
-    """The smallest plan among all stages within the allowed cost, counted row by row,
-    or the best plan so far."""
+    """Return the smallest plan of stages at an allowed cost, counted row by row, or
+    `best`."""
     tries: list[tuple[int, int, Arrangement]] = []
     fastest = 0.0
     for cost, found in _smaller(search, search.most, _STEP):
@@ -295,10 +293,11 @@ def _smallest(
 def _smaller(
     search: Search, room: int, step: float
 ) -> Iterator[tuple[float, Arrangement]]:
-    """The fastest stages, then ones in which fewer bytes are alive at once, with their
-    instructions. Rows that are written over do not count: all else may lie there.
+    """Yield (instructions, stages): the fastest stages first, then ones with fewer and
+    fewer bytes alive at once. Inputs whose rows may be overwritten do not count: other
+    blocks may lie there.
 
-    step  how much smaller the next ones are at least
+    step  the next stages have at most this fraction of the bytes
     """
     lazy = (*search.lazy, *search.spent)
     counted = replace(search, lazy=lazy) if search.spent else search
@@ -313,7 +312,7 @@ def _smaller(
 
 
 def _most_alive(search: Search, found: Arrangement) -> int:
-    """Bytes alive at one time, row by row where that can be told."""
+    """Return the peak of bytes alive, counted row by row if possible."""
     key = (id(found.storage), *search.spent)
     if key not in search.alive:
         pieces = in_pieces(search.graph, search.views, found, (), search.spent)
@@ -343,7 +342,7 @@ def _bytes(found: Arrangement) -> float:
 
 
 def least_bytes(found: Arrangement) -> int:
-    """Bytes alive at once, at least."""
+    """Return the peak of bytes alive if blocks are alive as wholes."""
     sums = alive(found.storage.blocks, BLOCK_ALIGN)
     return max((total for _, total in sums), default=0)
 
@@ -357,7 +356,8 @@ def _fair_cost(graph: Graph) -> float:
 def search_of(
     plan: Plan, kernels: Mapping[str, list[Candidate]], inputs: str
 ) -> Search:
-    """The search space of a plan; inputs: "keep", "consumable" or "reuse"."""
+    """Return the search space that a plan was chosen from; inputs: "keep", "consumable"
+    or "reuse"."""
     graph, views = plan.graph, find_views(plan.graph)
     nodes = [(n, kernels[n.output]) for n in graph.nodes
              if n.output not in views.dropped]  # fmt: skip
@@ -366,7 +366,7 @@ def search_of(
 
 
 def by_rows(plan: Plan) -> int:
-    """How many layers advance together with others."""
+    """Return the number of layers that advance in lock step with others."""
     return sum(s.end - s.first for s in plan.stages if s.end - s.first > 1)
 
 
@@ -374,8 +374,8 @@ _Point = tuple[int, float, int]
 
 
 def with_point(points: Sequence[_Point], plan: Plan) -> list[_Point]:
-    """The points, with that of a plan in place of those that it beats; what rows that
-    are alive at once need is not all that plans are chosen by."""
+    """Return the points with the plan's added and the points that it beats removed; the
+    plan may beat them because plans are not chosen by live rows alone."""
     arena, cost = plan.arena_bytes, sum(step.candidate.cost for step in plan.steps)
     if any(point[0] == arena for point in points):
         return [*points]
@@ -386,8 +386,8 @@ def with_point(points: Sequence[_Point], plan: Plan) -> list[_Point]:
 def ram_curve(
     search: Search, made: Callable[[Search, Arrangement], Plan]
 ) -> list[_Point]:
-    """(bytes of arena, instructions as estimated, layers by rows) of plans that no
-    other beats in both, the smallest first."""
+    """Return the Pareto front, smallest plan first, as (bytes of arena, estimated
+    instructions, layers by rows)."""
     search = ordered(search, _ANY)
     points: list[_Point] = []
     for cost, stages in _smaller(search, search.most, 1.0):

@@ -1,6 +1,5 @@
-"""Outputs that are inputs of other models: what users write, checked.
-
-Knows graphs by their models' names; no addresses.
+"""Checks connections between models, as users write them: an output that is another
+model's input. Knows graphs by their models' names; no addresses.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ OPTION = "--connect"
 
 @dataclass(frozen=True)
 class Connection:
-    """Output `output` of model `source` is input `input` of model `target`."""
+    """Connects output `output` of model `source` to input `input` of model `target`."""
 
     source: str
     output: str
@@ -71,7 +70,7 @@ def _read(text: str, graphs: Mapping[str, Graph]) -> Connection:
 
 
 def _unknown(split: Sequence[str], graphs: Mapping[str, Graph]) -> Iterator[Problem]:
-    """Problems of a connection that names models or tensors that do not exist."""
+    """Yield the problems of a connection that names unknown models or tensors."""
     for role, model, tensor in (("output", *split[:2]), ("input", *split[2:])):
         if model not in graphs:
             hint = fitting(model, graphs)

@@ -1,4 +1,6 @@
-"""One memory for all models of an image: who lies where, who lies on top of whom."""
+"""Places all models of an image in one memory; models that never run together
+overlap.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Together:
-    """Offsets in a region of the image, all of them multiples of ARENA_ALIGN.
+    """Offsets in a region of the image, all multiples of ARENA_ALIGN.
 
     Units    bytes
-    at       of each model's own region of that name
-    buffers  of what models hand to each other; no model lies there
+    at       the offset of each model's own region of that name
+    buffers  the offsets of tensors passed between models; no model overlaps them
     """
 
     at: Mapping[str, int]
@@ -31,10 +33,10 @@ def lay_together(
     exclusive: Sequence[Sequence[str]],
     buffers: Sequence[int],
 ) -> Together:
-    """Every model and buffer by itself, except models that never run together.
+    """Place all models and buffers side by side; exclusive models overlap.
 
     arenas     bytes of each model's arena
-    exclusive  groups of models whose arenas begin at one place
+    exclusive  groups of models whose arenas start at the same offset
     buffers    bytes of each
     """
     grouped = {name: tuple(group) for group in exclusive for name in group}
@@ -55,7 +57,7 @@ def lay_together(
 
 @dataclass(frozen=True)
 class Piece:
-    """A region of an image; spec: the region as the user described it, or None for the
+    """A region of an image. spec: the region as the user described it, or None for the
     only arena."""
 
     name: str
@@ -90,7 +92,7 @@ def lay_pieces(
 
 
 class Room:
-    """The room that each region has left for the next model of an image."""
+    """The free room of each region for the next model of an image."""
 
     def __init__(
         self, specs: Sequence[RegionSpec], exclusive: Sequence[Sequence[str]]
@@ -100,8 +102,8 @@ class Room:
         self.sizes: dict[str, dict[str, int]] = {}
 
     def left(self, model: str) -> tuple[RegionSpec, ...]:
-        """The regions for a model: without what those before it have, unless they take
-        turns with it."""
+        """Return the regions as the next model may use them: smaller by what earlier
+        models use, unless it takes turns with them."""
         group = next((g for g in self.exclusive if model in g), (model,))
         others = {n: sizes for n, sizes in self.sizes.items() if n not in group}
         found = []
@@ -115,5 +117,5 @@ class Room:
         return tuple(found)
 
     def take(self, model: str, sizes: Mapping[str, int]) -> None:
-        """Bytes of a model's regions, by name."""
+        """Reserve the bytes of a model's regions, by region name."""
         self.sizes[model] = dict(sizes)

@@ -1,4 +1,6 @@
-"""Kernels with less scratch for steps of whole tensors. Knows blocks, no addresses."""
+"""Chooses kernels with less scratch for steps on whole tensors. Knows blocks, no
+addresses.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from pybuild.plan.schedule.stages import Arrangement
 def with_less_scratch(
     found: Arrangement, offers: Sequence[tuple[Node, Sequence[Candidate]]]
 ) -> list[Work]:
-    """Choose kernels for steps of whole tensors so that the fewest bytes are in use at
-    once, at up to twice the instructions; each is the fastest kernel that needs no more
-    scratch than that allows."""
+    """Return the steps with the kernels that minimise the peak of bytes alive, at up to
+    twice the instructions. Each is the fastest kernel whose scratch stays below that
+    peak."""
     sums = alive(found.storage.blocks, BLOCK_ALIGN)
     rest, able = [], []
     for step, ((_, now), (_, known)) in enumerate(

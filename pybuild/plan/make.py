@@ -49,11 +49,11 @@ from pybuild.plan.schedule.stages import (
 from pybuild.plan.stage_kernels import exchanged
 from pybuild.select.choose import Weighed, estimated, with_constants
 
-# of all bytes, what each stage's working memory may grow by for less code
+# fraction of all bytes by which each stage's scratch may grow to save code
 _SHARE = 32
 
 Choose = Callable[[Node, Graph], list[Candidate]]
-# a plan, its stages, and what made it of them
+# a plan, its stages, and the function that made the plan from them
 Origin = tuple[Plan, Arrangement, Callable[[Arrangement], Plan]]
 
 
@@ -78,13 +78,13 @@ def make_plan(
     lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/buffers/compressed.py
     rows    whether steps may advance in lock step, with rings of rows between them
-    pushed  inputs that come in rows; there are then rings, whatever `rows` says
-    specs   regions that users give devices; one without gets what it needs
-    weighed prices of all candidates, where memory is not all that chooses among them
-    spent   inputs whose rows are written over while others are still to be read
-    optimise  "size": few bytes of tables and code; "ram": of arena, with `weighed`
-    known   what other plans found of stages; unpushed: that of inputs that are held
-    Units   ram_limit in bytes of arena, for several devices by their numbers
+    pushed  inputs that arrive in rows; rings are then used whatever `rows` says
+    specs   the user's regions; a device without any gets one as large as it needs
+    weighed  the cost model's prices of all candidates; None: memory alone decides
+    spent   inputs whose rows may be overwritten while later rows are still to be read
+    optimise  "size": small tables and code; "ram": a small arena (needs `weighed`)
+    known   stage facts from other plans; unpushed: makes the plan with held inputs
+    Units   ram_limit in bytes of arena, or a mapping from device number to bytes
     Errors  LimitError naming the tensors alive at the peak
     """
     graph = _arranged(graph, candidates, bool(pushed))
@@ -140,8 +140,9 @@ def make_plan(
 
 
 def _arranged(graph: Graph, candidates: Choose, pushed: bool) -> Graph:
-    """The graph in the order of its steps; states are written in place where they can
-    be, unless rows are pushed: all layers may have to be in one stage then."""
+    """Return the graph with its nodes in execution order. States are updated in place
+    where possible, but not if rows are pushed: all layers may then have to be in one
+    stage."""
     if not graph.storage:
         graph = replace(graph, nodes=order_nodes(graph))
 
@@ -158,7 +159,7 @@ def _whole(
     lazy: Collection[str],
     chosen: Sequence[Work],
 ) -> Arrangement:
-    """Stages of one step."""
+    """Return an arrangement in which each step is a stage of its own."""
     held = given_storage if graph.storage else lifetimes
     storage = held(graph, chosen, views, keep_inputs, lazy)
     names = tuple(scratch_of(n) if c.scratch else "" for n, c in chosen)
@@ -171,9 +172,9 @@ def _lighter(
     weighed: Weighed | None,
     plan: Plan,
 ) -> Plan:
-    """Of its stages in its bytes the kernels that take the fewest of flash, with what
-    they read of it, as they are chosen for size or else; that is asked of one plan,
-    since tables are packed for it. Where nothing is weighed, the plan."""
+    """Return the plan, with the same stages and no more arena, whose kernels and
+    constants take the least flash. Tables are packed for this, so only one plan is
+    tried. Without `weighed` the plan is returned unchanged."""
     if weighed is None:
         return plan
     _, found, laid = next(one for one in origins if one[0] is plan)
@@ -195,8 +196,8 @@ def _lighter(
 def _ways(
     search: Search, whole: Arrangement, weighed: Weighed | None, little: bool
 ) -> Ways:
-    """Stages with all kernels; with those that spare no bytes at a price; these by the
-    prices by which kernels are chosen, where there are some."""
+    """Return three search spaces: all kernels; without those that save bytes at a
+    price; the latter re-costed with the cost model, if there is one."""
     least, search = search, without_spare(search)
     priced: list[tuple[Node, list[Candidate]]] = []
     for node, offers in least.nodes:
@@ -216,8 +217,8 @@ def _times(
     options: Sequence[tuple[Node, Sequence[Candidate]]],
     weighed: Weighed | None,
 ) -> Callable[[Plan], float]:
-    """A function: the estimated instructions of a plan's kernels, as a multiple of
-    those for whole tensors."""
+    """Return a function: the estimated instructions of a plan, as a multiple of those
+    for whole tensors."""
     if weighed is None:
         return lambda plan: 1.0
 
@@ -230,7 +231,7 @@ def _times(
 
 
 def placed(search: Search, found: Arrangement) -> Plan:
-    """The plan of some stages, without wishes."""
+    """Return the plan of given stages, without limits or regions."""
     lazy, spent = tuple(search.lazy), frozenset(search.spent)
     given = Given(None, lazy, (), frozenset(), spent, True)
     return _placed(search.graph, search.views, found, (), given)
@@ -239,7 +240,7 @@ def placed(search: Search, found: Arrangement) -> Plan:
 def _unpacked(
     found: Arrangement, compress: str, specs: Iterable[RegionSpec]
 ) -> tuple[Arrangement, list[Unpack]]:
-    """Constants that are parameters, or that have a place in RAM."""
+    """Turn constants into parameters, or give them a place in RAM, as options ask."""
     steps, unpacks = list(found.steps), list[Unpack]()
     if compress == "lz4":
         steps = as_parameters(steps)
@@ -257,7 +258,7 @@ def _placed(
     unpacks: Sequence[Unpack],
     given: Given,
 ) -> Plan:
-    """Every block at its bytes."""
+    """Assign an offset to every block and return the finished plan."""
     slots = find_slots(graph, found.steps)
     homes = slot_blocks(slots.values(), len(found.steps))
     stages = found.stages or tuple(Stage(i, i + 1) for i in range(len(found.steps)))
@@ -322,7 +323,8 @@ def _steps(
     unpacks: Sequence[Unpack],
     block_offsets: Mapping[str, BlockOffset],
 ) -> tuple[Sequence[Step], tuple[Stage, ...]]:
-    """What a stage's constants need is done before it, in stages of their own."""
+    """Return the steps with their scratch offsets, and the stages. Constants are
+    unpacked just before the stage that uses them, each in a stage of its own."""
     steps: list[Step] = []
     made: list[Stage] = []
     for stage in stages:
@@ -346,7 +348,7 @@ def with_waits(
     places: Mapping[str, Place],
     regions: Sequence[Region],
 ) -> tuple[Step, ...]:
-    """The steps, and between them where the CPU waits for a device."""
+    """Insert a wait step wherever the CPU must wait for a device."""
     crossings = graph.crossings()
     touches = [_touch(graph, step, places, regions, crossings) for step in steps]
     made: list[Step] = []
@@ -386,7 +388,8 @@ def _touch(
 
 
 def _memory(region: int) -> str:
-    """The name that distinguishes the CPU's regions; no tensor has it."""
+    """The name of one of the CPU's regions for dependency checks; no tensor has this
+    name."""
     return f"{ARENA} {region}"
 
 

@@ -52,21 +52,22 @@ class Step:
 class Plan:
     """Everything that code generation needs to know about memory.
 
-    regions   the arena of each device that has one, or the pieces that the user gave;
-              the first is the CPU's, those without a block come last
-    consumed  inputs whose home is used for something else during a run
-    slots     parameters as an instance binds them, by what tells them apart
-    slot_offsets  homes of those that a device reads, by name
-    lazy      inputs and outputs without memory: they are where the user binds them
+    regions   the arena of each device that needs one, or the user's regions; the CPU's
+              is first, regions without blocks are last
+    consumed  inputs whose memory is reused for something else during a run
+    slots     parameters that an instance binds, by their distinguishing key
+    slot_offsets  offsets of the slots that a device reads, by slot name
+    lazy      inputs and outputs without memory: they are used where the user binds them
     unpacks   constants that are packed in flash
     stages    steps that advance together
-    rings     of tensors that are not held whole
-    pushed    inputs that come in rows
-    counters  where the bands of steps in lock step are counted
-    owners    whose memory a group of views has, by its root
-    kept      memory that is kept from run to run
-    copied    nodes that only move bytes, which a view could not replace
-    occupied  what regions hold from step to step, for people who look at it
+    rings     the rings of tensors that are not held whole, by tensor name
+    pushed    inputs that arrive in rows
+    counters  the arena offset of the counters of finished bands, for stages in lock
+              step
+    owners    the block that holds each group of views, by the group's root
+    kept      blocks that keep their contents from run to run
+    copied    nodes that only move bytes and could not become views
+    occupied  the contents of the regions step by step, for display
     """
 
     graph: Graph
@@ -87,7 +88,8 @@ class Plan:
     occupied: Occupied | None = field(default=None, repr=False, compare=False)
 
     def settled(self) -> Plan:
-        """The plan with less work where an output lies over what it is made of."""
+        """Return the plan with cheaper kernel arguments where an output overwrites its
+        operand."""
         return replace(self, steps=tuple(map(self._settled, self.steps)))
 
     def _settled(self, step: Step) -> Step:
@@ -98,8 +100,8 @@ class Plan:
 
     @property
     def converted(self) -> Mapping[str, str]:
-        """The inputs that are converted when they are set, and to which tensors: what
-        the first stages do."""
+        """Map each input that is converted when it is set to the tensor that it
+        becomes."""
         return conversions(self.graph)
 
     @property
@@ -134,6 +136,6 @@ def spent_inputs(graph: Graph, word: str, rows: bool = True) -> tuple[str, ...]:
 
 
 def estimate(plan: Plan, kernels: Options) -> int:
-    """The instructions of a plan's kernels."""
+    """Return the estimated instructions of a plan's kernels."""
     steps = ((step.node, step.candidate) for step in plan.steps)
     return sum(estimated(steps, kernels))

@@ -1,4 +1,4 @@
-"""A plan as options ask for it: of one graph and its kernels, as often as wanted."""
+"""Plans for the user's options: of one graph and its kernels, as often as needed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pybuild.select.choose import Options, Weighed
 
 @dataclass(frozen=True)
 class Planner:
-    """The facts from which a plan is made.
+    """Everything from which plans of one graph are made.
 
-    kernels  what could compute each layer; prices: what that takes
-    devices  how many there are, the CPU included
-    known    what plans have found of stages
+    kernels  the candidates of each layer; prices: their costs
+    devices  the number of devices, the CPU included
+    known    facts about stages that earlier plans found
     """
 
     graph: Graph
@@ -39,7 +39,7 @@ class Planner:
     _made: dict[str, Plan] = field(default_factory=dict, repr=False, compare=False)
 
     def plan(self, asked: BuildOptions) -> Plan:
-        """The plan for a request.
+        """Return the plan for these options.
 
         Errors  BuildError, LimitError
         """
@@ -64,16 +64,17 @@ class Planner:
         )  # fmt: skip
 
 
-# of the bytes of a plan whose inputs have memory, what one whose inputs are converted
-# when they are set may need at most: callers cannot fill those in place
+# the most bytes of a plan that converts inputs when they are set, relative to one whose
+# inputs have memory: callers cannot fill converted inputs in place
 _CONVERTED = 0.95
 
 
 @dataclass(frozen=True)
 class Planners:
-    """Ways to write one model, of which each build takes the best.
+    """Alternative graphs of one model; each build takes the one with the best plan.
 
-    converting  makes more of them, where inputs are converted when they are set
+    converting  makes further alternatives, in which inputs are converted when they are
+                set
     """
 
     usual: tuple[Planner, ...]
@@ -81,10 +82,10 @@ class Planners:
 
     def plan(self, asked: BuildOptions) -> tuple[Planner, Plan]:
         """Return the plan with the fewest bytes at an acceptable price, or the fastest
-        that keeps to a limit; of equal plans the first. Inputs that could be converted
-        when they are set are, if that saves memory at the peak.
+        that keeps to a limit; of equal plans the first. Alternatives that convert
+        inputs when they are set are tried if that may save memory at the peak.
 
-        Errors  of the first, where none has a plan
+        Errors  the first alternative's, if no alternative has a plan
         """
         best: tuple[Planner, Plan] | BuildError
         try:
@@ -97,12 +98,12 @@ class Planners:
 
     @functools.cached_property
     def ways(self) -> tuple[Planner, ...]:
-        """All of them."""
+        """All alternatives."""
         return (*self.usual, *self.converting())
 
     def _saves(self, plan: Plan, asked: BuildOptions) -> bool:
-        """True if inputs that may be converted when they are set are in memory at the
-        peak."""
+        """Return True if an input is in memory at the peak and an allowed alternative
+        would convert it when it is set."""
         views, there = find_views(plan.graph), {block.name for block in plan.peak}
         none = {*plan.lazy, *plan.pushed, *plan.graph.state}
         held = (n for n in plan.graph.inputs if n not in none)
@@ -112,9 +113,9 @@ class Planners:
 
 
 def _best(ways: Sequence[Planner], asked: BuildOptions) -> tuple[Planner, Plan]:
-    """The best plan of some ways.
+    """Return the best plan of some alternatives, with its planner.
 
-    Errors  of the first, where none has a plan
+    Errors  the first alternative's, if none has a plan
     """
     made, errors = list[tuple[Planner, Plan, int]](), list[BuildError]()
     for one in ways:
@@ -147,8 +148,8 @@ def _weight(plan: Plan) -> float:
 
 
 def _converts(graph: Graph, asked: BuildOptions) -> bool:
-    """True if the inputs that the graph converts when they are set may be converted
-    then, or there are none."""
+    """Return True if the options allow the graph's inputs to be converted when they are
+    set, or if the graph converts none."""
     names = conversions(graph)
     if not names:
         return True
@@ -160,7 +161,7 @@ def _converts(graph: Graph, asked: BuildOptions) -> bool:
 
 
 def regions_of(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:
-    """The checked regions.
+    """Return the regions that the user defined, checked.
 
     Errors  BuildError with everything that is wrong
     """

@@ -1,7 +1,5 @@
-"""Inputs that the caller hands over in rows: a step without a kernel makes their rows,
-in lock step with the layers that read them.
-
-Knows rows, no addresses.
+"""Inputs that the caller hands over in rows: a step without a kernel provides the rows,
+in lock step with the layers that read them. Knows rows, no addresses.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from pybuild.plan.schedule.lock_step import PUSH
 from pybuild.plan.schedule.stages import Arrangement, Search, without_spare
 
 OPTION = "--push"
-# times the instructions of the fastest plan: who pushes rows wants little RAM first,
-# but pays for none that is not saved; the first: nothing is paid
+# allowed instructions, relative to the fastest plan: users who push rows want little
+# RAM first, but pay only for RAM that is saved; the first allows no extra cost
 _COSTS = (1.0, 1.05, 1.25, 1.5, 3.0)
 _HINT = "its first layers must be convolutions, pools or the like, over rows"
 
@@ -37,10 +35,10 @@ def pushed_plan(
     cost: Callable[[Plan], float],
 ) -> Plan:
     """Return the plan with the fewest bytes whose inputs arrive in rows. Kernels that
-    spare bytes at a price are used where they spare many, where others cost as much,
-    or where nothing else keeps the limit.
+    save bytes at a price are used if they save many bytes, if other kernels cost as
+    much, or if nothing else keeps to the limit.
 
-    cost    instructions of a plan's kernels
+    cost    returns the instructions of a plan's kernels
     Errors  of arrange_fed and `made`
     """
 
@@ -66,12 +64,12 @@ def fastest_of_smallest(
     ram_limit: Limits,
     anyway: Callable[[], Plan],
 ) -> Plan:
-    """Return the first plan, in order of rising cost, that is hardly larger than the
-    smallest; the fastest plan, which is the first of all, if no plan saves bytes
-    compared with `anyway`.
+    """Return the fastest plan that is hardly larger than the smallest. `ways` are in
+    order of rising cost; the first, which is the fastest, is taken if no plan saves
+    bytes compared with `anyway`.
 
-    anyway  the plan where the inputs are there; made only where it counts
-    Errors  of `made`, where it does not keep the limit
+    anyway  makes the plan whose inputs are held in memory; called only if needed
+    Errors  of `made`, if the plan does not keep to the limit
     """
     sizes = [made(found, None).arena_bytes for found in ways]
     most = min(sizes) * HARDLY
@@ -82,8 +80,8 @@ def fastest_of_smallest(
 
 
 def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:
-    """Return stages whose first steps bring the rows of inputs, which then are not
-    inputs: those with the fewest bytes at each price, the fastest first."""
+    """Return arrangements whose first steps provide the rows of pushed inputs. For each
+    allowed cost they have the fewest bytes; the fastest is first."""
     graph = search.graph
     twice = {*pushed} & {*search.lazy}
     both = [f"'{name}'" for name in graph.inputs if name in twice]
@@ -100,9 +98,9 @@ def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:
 
 
 def fed_search(search: Search, pushed: Collection[str]) -> Search:
-    """Return the search space for stages if these inputs arrive in rows.
+    """Return the search space in which these inputs arrive in rows.
 
-    Errors  BuildError for one that is not read row by row
+    Errors  BuildError for an input that is not read row by row
     """
     graph = search.graph
     feeds = _feeds(graph, search.nodes, search.views, pushed)
@@ -114,9 +112,9 @@ def fed_search(search: Search, pushed: Collection[str]) -> Search:
 def _feeds(
     graph: Graph, nodes: Nodes, views: Views, pushed: Collection[str]
 ) -> list[tuple[Node, list[Candidate]]]:
-    """Return the steps that make the rows of pushed inputs.
+    """Return the steps that provide the rows of pushed inputs.
 
-    Errors  BuildError for one that is not read row by row, or that is a batch
+    Errors  BuildError for an input that is not read row by row, or that is a batch
     """
     found, problems = [], []
     for index, name in enumerate(graph.inputs):

@@ -1,6 +1,6 @@
-"""Which kernels compute the layers of stages that are chosen: those that the model gets
-at the best price, of all that need no more memory, or that find memory which only other
-stages need where all that counts is code. Knows no addresses.
+"""Chooses the kernels of given stages: the best by the cost model among those that need
+no more memory. If only code size counts, kernels may also use memory that other stages
+need anyway. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def exchanged(
     most: int = 0,
     more: int = 0,
 ) -> Arrangement:
-    """The same stages, in as many bytes.
+    """Return the same stages with the best kernels that fit in as many bytes.
 
-    most  bytes alive at once up to which a stage's working memory may grow
-    more  bytes by which it may grow anyway, if there is any
+    most  the peak of bytes alive up to which a stage's scratch may grow
+    more  bytes by which a stage's scratch may grow in any case, if it has any
     """
     known = {node.output: candidates for node, candidates in offers}
     layers = [*_layers(found, most, more)]
@@ -66,7 +66,8 @@ def _stages(found: Arrangement) -> list[range]:
 
 
 def _blocks(found: Arrangement, steps: Sequence[Work]) -> dict[int, Block]:
-    """The working memory of each stage that has any, with room for these steps."""
+    """Return the scratch block of each stage that needs one, large enough for these
+    steps."""
     held = {block.name: block for block in found.storage.blocks}
     blocks: dict[int, Block] = {}
     for k, stage in enumerate(_stages(found)):
@@ -83,7 +84,8 @@ def _blocks(found: Arrangement, steps: Sequence[Work]) -> dict[int, Block]:
 def _layers(
     found: Arrangement, most: int, more: int
 ) -> Iterator[tuple[list[Work], int, bool]]:
-    """The steps of each layer, the scratch that there is, whether it is a stage."""
+    """Yield the steps of each layer, the scratch available, and whether it sees whole
+    tensors."""
     sums = deque([(0, 0), *alive(found.storage.blocks, BLOCK_ALIGN)])
     for k, places in enumerate(_stages(found)):
         stage = found.steps[places.start : places.stop]
@@ -104,7 +106,7 @@ def _layers(
 
 
 def _fits(candidate: Candidate, works: Sequence[Work], room: int, alone: bool) -> bool:
-    """True if it could take the place of what computes a layer now."""
+    """Return True if a candidate can replace the current kernel of a layer."""
     if candidate.spare and not works[0][1].spare:
         return False
     made = expand(works[0][0], candidate)
@@ -116,7 +118,8 @@ def _fits(candidate: Candidate, works: Sequence[Work], room: int, alone: bool) -
 
 
 def _alike(one: Candidate, now: Candidate, alone: bool) -> bool:
-    """True if it meets memory in the same way; whole tensors are whole for all."""
+    """Return True if both access memory alike; for whole tensors the rows do not
+    matter."""
     if one.in_place != now.in_place:
         return False
     rows = (one.images, one.bands, one.outputs, one.inputs)

@@ -1,4 +1,4 @@
-"""The front end of graph JSON, TVM's format, and its writer."""
+"""The front end and the writer of graph JSON, TVM's format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(
     params: bytes | Mapping[str, Array] | None,
     functions: AnyFunctions = None,
 ) -> Graph:
-    """The graph of a graph JSON file.
+    """Return the graph of a graph JSON file.
 
     path    for messages; its stem names the model unless the file does
     params  arrays by name, or the bytes of a parameter file of any kind; they become

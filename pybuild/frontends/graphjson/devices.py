@@ -13,7 +13,7 @@ from pybuild.ir.graph import Graph
 
 
 def uncopied(graph: Graph) -> Iterator[Problem]:
-    """Nodes that read what is in the memory of another device; copies may."""
+    """Yield the nodes that read another device's memory and are not copies."""
     at, crossings = graph.locations(), graph.crossings()
     for node in graph.nodes:
         if node.output in crossings:

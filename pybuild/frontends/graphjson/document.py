@@ -1,6 +1,5 @@
-"""A graph JSON file as it says it is: nodes, entries, storage ids.
-
-Knows no operator: a node is a function name with string attributes.
+"""A graph JSON file as plain values: nodes, entries, storage ids. Knows no operator: a
+node is a function name with string attributes.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Item:
 
     @property
     def function(self) -> str:
-        """The symbol that runs it; "" for an input."""
+        """The name of the function that computes the node; "" for an input."""
         return self.attrs.get("func_name", "")
 
     @property
@@ -68,7 +67,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Document:
-    """A graph JSON file whose parts fit together.
+    """A consistent graph JSON file.
 
     inputs  nodes, in the order of the executor's inputs; weights among them
     lazy    names of the inputs that get no memory before they are bound
@@ -85,12 +84,12 @@ class Document:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def where(self, item: Item) -> str:
-        """The place of a node, for messages."""
+        """The place of a node for messages: `FILE: node 'NAME' (FUNCTION)`."""
         return place(self.source, item)
 
     @property
     def is_planned(self) -> bool:
-        """True if its storage ids are to be honoured."""
+        """True if the file plans memory: its storage ids must be followed."""
         given = any(entry.storage != FREE for entry in self.entries)
         return given and self.facts.get("storage") != "free"
 

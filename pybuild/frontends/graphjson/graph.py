@@ -1,6 +1,5 @@
-"""Document + parameters -> Graph: the nodes that say which operator they are.
-
-Our own writer says it in attrs.op; knows no library of functions.
+"""Turns a document and its parameters into a graph, for nodes that name their operator.
+Our own writer puts it into attrs.op; knows no library of functions.
 """
 
 from __future__ import annotations
@@ -39,10 +38,12 @@ def to_graph(
     params: Mapping[str, Array],
     library: Functions | None = None,
 ) -> Graph:
-    """The graph; inputs that `params` has are its constants, other names are left.
+    """Return the graph. Inputs that `params` names become constants; other names in it
+    are ignored.
 
-    library  the functions of nodes that name no operator
-    Errors   BuildError with every function that it has not, and all that is wrong
+    library  the functions for nodes that name no operator
+    Errors   BuildError with every function missing from the library, and all other
+             problems
     """
     known = Functions() if library is None else library
     found: list[Problem] = list(missing(document, known))
@@ -84,10 +85,9 @@ def to_graph(
 def _parameters(
     document: Document, constants: Mapping[str, Array], found: list[Problem]
 ) -> dict[str, str]:
-    """The constants that are parameters, and the name of each, as our writer says.
-
-    Of a file that does not say, as TVM's do not, all of them.
-    """
+    """Return the constants that are parameters, mapped to their names, as our writer
+    records them. Files of other writers, such as TVM's, record none: all their
+    constants are parameters."""
     said = document.facts.get("parameters", {name: name for name in constants})
     if not isinstance(said, dict) or not all(
         isinstance(name, str) and name for name in said.values()
@@ -109,7 +109,7 @@ def _storage(document: Document, names: list[str]) -> dict[str, int]:
 def _homes(
     document: Document, names: list[str], constants: Mapping[str, Array]
 ) -> dict[str, int]:
-    """The devices of inputs and outputs, other than the CPU."""
+    """Return the devices of inputs and outputs that are not on the CPU."""
     ends = [document.items[node].first for node in document.inputs]
     ends += [document.entry_of(head) for head in document.heads]
     return {
@@ -183,7 +183,7 @@ def _tensors(
 
 
 def _quants(document: Document, item: Item, found: list[Problem]) -> list[object]:
-    """The facts of the quantisation of each output of a node."""
+    """Return the quantisation of each output of a node."""
     if item.is_input:
         facts = document.facts.get("quant", {})
         return [facts.get(item.name) if isinstance(facts, dict) else facts]
@@ -213,7 +213,7 @@ def _quant(
 
 @dataclass
 class _Nodes:
-    """The nodes so far, and the types of all tensors."""
+    """Collects nodes and the types of all tensors."""
 
     document: Document
     functions: Functions
@@ -250,7 +250,8 @@ class _Nodes:
         return made
 
     def _flat(self, item: Item, name: str) -> str:
-        """A new tensor of one dimension; the tensor itself if it has no more."""
+        """Return a reshaped tensor of one dimension, or the tensor itself if it has at
+        most one."""
         tensor = self.tensors[name]
         if len(tensor.shape) == 1:
             return name

@@ -78,7 +78,7 @@ def _items(nodes: Sequence[Mapping[str, Any]]) -> list[Item]:
 
 
 def _number(text: str | None, otherwise: int) -> int:
-    """A small decimal number; what is none is reported by _item_problems."""
+    """Return a small decimal number; _item_problems reports anything else."""
     good = text is not None and text.isascii() and text.isdigit() and len(text) < 9
     number = int(text) if good and text is not None else otherwise
     return number if number <= _MOST_OUTPUTS else otherwise
@@ -219,7 +219,8 @@ def _entries(lists: Mapping[str, Sequence[Any]]) -> tuple[Entry, ...]:
 
 
 def _facts(source: str, metadata: Any, found: list[Problem]) -> Mapping[str, Any]:
-    """The metadata that our writer added; other writers put anything in "metadata"."""
+    """Return the metadata that our writer added; other writers may put anything
+    there."""
     facts = metadata.get(FACTS) if isinstance(metadata, dict) else None
     if facts is None:
         return {}

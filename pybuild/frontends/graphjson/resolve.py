@@ -33,7 +33,7 @@ class Meaning:
 
 
 def operator_of(item: Item, library: Functions) -> str:
-    """The operator of a node; "" for a function that the library has not."""
+    """Return the operator of a node; "" for a function that is not in the library."""
     if "op" in item.attrs:
         return item.attrs["op"]
     found = library.by_name.get(item.function)
@@ -64,7 +64,7 @@ def is_flat(item: Item) -> bool:
 def decoded(
     document: Document, item: Item, key: str, text: str, found: list[Problem]
 ) -> Attr:
-    """An attribute's value; None, and a finding, for what is not JSON."""
+    """Return an attribute's decoded value; None, and a problem, if it is not JSON."""
     try:
         return decode(text)
     except ValueError as error:
@@ -73,7 +73,7 @@ def decoded(
 
 
 def missing(document: Document, library: Functions) -> Iterator[Problem]:
-    """Functions that no library has, and operators that are not ours."""
+    """Yield the problems of unknown functions and operators."""
     items = [item for item in document.items if not item.is_input]
     callers: dict[str, list[str]] = {}
     for item in items:

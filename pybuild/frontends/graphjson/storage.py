@@ -18,9 +18,10 @@ _FOREVER = 1 << 62
 
 @dataclass(frozen=True)
 class _Use:
-    """A value in memory: from the node that makes it to the last that reads it.
+    """The lifetime of a value in memory: from the node that makes it to its last
+    reader.
 
-    root  the entry that first had the value: views share one
+    root  the entry that first held the value; views share it
     """
 
     entry: int
@@ -51,7 +52,7 @@ def storage_problems(document: Document) -> list[Problem]:
 
 
 def _uses(document: Document) -> list[_Use]:
-    """One of each entry, in order; a view lives as long as what it shows."""
+    """Return the use of each entry, in order; a view keeps its source alive."""
     roots = _roots(document)
     last: dict[int, int] = {}
     for index, item in enumerate(document.items):
@@ -71,7 +72,7 @@ def _uses(document: Document) -> list[_Use]:
 
 
 def _roots(document: Document) -> Mapping[int, int]:
-    """Entry -> the entry whose value it has in the same memory."""
+    """Map each entry to the entry whose value it shares in memory."""
     roots: dict[int, int] = {}
     for item in document.items:
         for entry in range(item.first, item.first + item.outputs):
@@ -109,7 +110,7 @@ def _view_problems(document: Document, item: Item) -> Iterator[str]:
 def _conflicts(
     document: Document, number: int, sharers: list[_Use]
 ) -> Iterator[tuple[_Use, str]]:
-    """For each value what is wrong with its being in this memory."""
+    """Yield the conflicts of each value with others in the same memory."""
     busy: list[_Use] = []  # not yet read for the last time
     first = document.entries[sharers[0].entry]
     for use in sharers:

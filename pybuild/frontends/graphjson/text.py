@@ -1,5 +1,4 @@
-"""JSON text as plain values, and the checks of their types; finds all that is wrong.
-
+"""Parses JSON text into plain values and checks their types; reports every problem.
 Knows the keys of graph JSON, not how its parts refer to each other.
 """
 
@@ -56,7 +55,7 @@ def _constant(text: str) -> Any:
 
 
 def form_problems(source: str, top: dict[str, Any]) -> list[Problem]:
-    """Everything about the types of the values that is wrong."""
+    """Return the problems of all values with wrong types."""
     found = [Problem(source, f"has no '{k}'") for k in REQUIRED if k not in top]
     for key in top:
         if key not in (*REQUIRED, "metadata"):
@@ -119,7 +118,7 @@ def _attrs_problems(source: str, attrs: Any) -> list[Problem]:
 
 
 def _is_text(value: Any) -> bool:
-    """A text that can be written again: no half of a surrogate pair."""
+    """Return True for a string that can be written again: it has no lone surrogates."""
     return isinstance(value, str) and not any(0xD800 <= ord(c) < 0xE000 for c in value)
 
 

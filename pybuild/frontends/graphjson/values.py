@@ -1,6 +1,5 @@
-"""Attributes and quantisation as texts of JSON, and back, exactly.
-
-Knows no operator and no file.
+"""Encodes attributes and quantisation as JSON texts, and decodes them exactly. Knows no
+operator and no file.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ _MOST_SCALE = 3.5e38
 
 
 def encode(value: Attr) -> str:
-    """The text of an attribute: JSON, but a word that is not JSON stands for itself.
+    """Encode an attribute as JSON; a word that is not itself JSON stays unquoted.
 
-    Errors  TypeError for what is not an int, float, bool, str, None or tuple of them
+    Errors  TypeError for other types than int, float, bool, str, None or tuples of
+            these
     """
     _check(value)
     if isinstance(value, str) and _is_word(value):
@@ -25,9 +25,9 @@ def encode(value: Attr) -> str:
 
 
 def decode(text: str) -> Attr:
-    """The attribute that encode() wrote; lists become tuples.
+    """Decode an attribute that encode() wrote; lists become tuples.
 
-    Errors  ValueError for JSON objects, which no attribute is
+    Errors  ValueError for JSON objects, which are never attributes
     """
     try:
         return _tuples(json.loads(text))
@@ -38,7 +38,7 @@ def decode(text: str) -> Attr:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text; None for what is none."""
+    """Parse a JSON text; return None if it is invalid."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -46,7 +46,7 @@ def parse_json(text: str) -> Any:
 
 
 def _is_word(text: str) -> bool:
-    """True if decode() takes a text for itself."""
+    """Return True if decode() would return the text unchanged."""
     try:
         json.loads(text)
     except json.JSONDecodeError:

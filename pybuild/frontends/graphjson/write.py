@@ -1,6 +1,5 @@
-"""Graph -> graph JSON and parameter blob; what graph executors read, and all we know.
-
-The operators go to the attributes of the nodes, where other readers pass over them.
+"""Writes a graph as graph JSON and a parameter blob: what graph executors read, plus
+everything else that we know. Operators go into attributes, which other readers ignore.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from pybuild.params.blob import write_blob
 
 
 def dump(graph: Graph) -> tuple[str, bytes]:
-    """The JSON text and the parameter blob of a graph.
+    """Return the JSON text and the parameter blob of a graph. A value that the graph
+    gives no storage gets its own; a call of a user's function has that function's name
+    and no `op`.
 
-    A value of the graph without storage has its own; a call of a user's function has
-    that function's name and no `op`.
-    Errors  BuildError for attributes that no text can hold
+    Errors  BuildError for attributes that cannot be encoded
     """
     sources = _sources(graph)
     nodes: list[dict[str, Any]] = [_input(name) for name in sources]
@@ -103,7 +102,8 @@ def _operator(
 
 
 def _devices(graph: Graph, sources: list[str]) -> list[int]:
-    """The device of each entry; a constant is where it is first read."""
+    """Return the device of each entry; a constant is on the device that first reads
+    it."""
     readers = graph.consumers()
     found = [
         readers[name][0].device
@@ -151,7 +151,7 @@ def _json(value: Any) -> str:
 
 
 def _text(top: dict[str, Any]) -> str:
-    """The graph as text with one node a line, so that two files can be compared."""
+    """Return the JSON text with one node a line, so that two files can be compared."""
     nodes = ",\n    ".join(_json(node) for node in top["nodes"])
     rest = {key: value for key, value in top.items() if key != "nodes"}
     lines = [f'  "nodes": [\n    {nodes}\n  ]' if nodes else '  "nodes": []']

@@ -1,6 +1,5 @@
-"""Shape arithmetic: operators on values that are known at build time.
-
-Only integers and small constants: what computes on weights is left to the passes.
+"""Shape arithmetic: computes operators on values known at build time. Only integers and
+small constants: computations on weights are left to the passes.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def _gather(op: Op, values: Sequence[Any]) -> Any:
 
 
 def _cuts(op: Op, values: Sequence[Any]) -> list[slice]:
-    """The slices that a Slice takes of each axis."""
+    """Return the slice that Slice takes of each axis."""
     data = values[0]
     if len(values) == 1:
         starts, ends = op.integers("starts", ()), op.integers("ends", ())
@@ -120,7 +119,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Fold:
 
 
 def _chained(function: Callable[[Any, Any], Any]) -> Fold:
-    """A fold of one or more values by a function of two."""
+    """Return a fold that reduces one or more values by a function of two."""
     two = _binary(function)
 
     def fold(op: Op, values: Sequence[Any]) -> Any:
@@ -144,7 +143,7 @@ def _product(op: Op, values: Sequence[Any]) -> Any:
 
 
 def _nonzero(op: Op, values: Sequence[Any]) -> Any:
-    """The indices of elements that are not 0; a scalar has no axis, as in ONNX."""
+    """Return the indices of nonzero elements; a scalar has no axis, as in ONNX."""
     x = values[0]
     places = np.nonzero(x) if x.ndim else np.zeros((0, int(x != 0)))
     return np.asarray(places, np.int64)
@@ -193,7 +192,8 @@ ONLY_FOLDED = frozenset(FOLDS) | {"Shape", "Size"}
 
 
 def fold(draft: Draft, op: Op) -> bool:
-    """Computes the node now, if everything it reads is known; True if it did."""
+    """Compute the node now if all its inputs are known; return True if it was
+    computed."""
     if op.domain:
         return False
     if op.kind in ("Shape", "Size"):
@@ -222,7 +222,7 @@ def fold(draft: Draft, op: Op) -> bool:
 
 
 def _moving(op: Op, values: Sequence[Any], made: np.dtype[Any]) -> Node | None:
-    """The node of a graph that does the same, of operators that move elements."""
+    """Return the graph node that moves elements in the same way, or None."""
     kind = _MOVING.get(op.kind)
     if kind is None or made != values[0].dtype:
         return None

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft, and of others what to do instead of them."""
+"""Operators of com.microsoft, and hints for unsupported operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QCDQ = "convert it to QCDQ: qonnx-convert --output-style qcdq"
 
 
 def hint_of(op: Op) -> str:
-    """The hint for an operator that is refused; "": none in particular."""
+    """Return the hint for an unsupported operator; "" if there is none."""
     if op.domain.startswith(_QONNX):
         return _QCDQ
     return REFUSED.get(op.kind, "") if op.domain == MICROSOFT else ""

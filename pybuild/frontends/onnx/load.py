@@ -97,7 +97,7 @@ _LAYERS: dict[str, Handler] = {
 
 
 def _import_inside(draft: Draft, op: Op, nodes: Sequence[Any]) -> None:
-    """Nodes of a graph inside `op`, each output under a name of its own."""
+    """Import a subgraph inside `op`; each of its outputs gets a unique name."""
     names = draft.scope
     for node in nodes:
         inner = node_of(draft.source, node, op.opset)
@@ -116,7 +116,7 @@ def _import_inside(draft: Draft, op: Op, nodes: Sequence[Any]) -> None:
 
 
 def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
-    """The nodes of a graph inside a node, its inputs being these tensors."""
+    """Import the nodes of a subgraph, with these tensors as its inputs."""
     draft, op = flow.draft, flow.op
     draft.turns += 1
     draft.budget.take_nodes(1 + len(graph.node))
@@ -178,14 +178,15 @@ def load(
     bounds: Mapping[str, int] | None = None,
     roomy: bool = False,
 ) -> Graph:
-    """The graph of an ONNX file.
+    """Return the graph of an ONNX file.
 
-    input_dims    values of dynamic dimensions, by their name
-    input_values  of inputs that are constants of the graph, by their name
-    beside        where other files with its tensors may lie
-    bounds        of results whose size depends on data, by their name; roomy: they have
-                  room for all there can be
-    Errors        BuildError with every finding; ValuesNeeded if values could help
+    input_dims    values of dynamic dimensions, by name
+    input_values  values of inputs that become constants, by name
+    beside        gives access to further files with the model's tensors
+    bounds        maximum sizes of data-dependent results, by name; roomy: use the
+                  largest possible
+    Errors        BuildError with every finding; ValuesNeeded if values of inputs could
+                  help
     """
     values = input_values or {}
     room = None if roomy else dict(bounds or {})
@@ -231,7 +232,8 @@ def _drafted(
     path: str, data: bytes, dims: Mapping[str, int], values: Mapping[str, Array],
     beside: Beside | None, bounds: Mapping[str, int] | None,
 ) -> tuple[Draft, OnnxModel]:  # fmt: skip
-    """All nodes that can be imported, and every problem of the others."""
+    """Return a draft with all nodes that can be imported, and the problems of the
+    others."""
     known = OPERATORS.keys() | {("", kind) for kind in ONLY_FOLDED}
     model = read(path, data, dims, known, values, beside)
     draft = Draft(path, _names(model))
@@ -262,7 +264,8 @@ def _names(model: OnnxModel) -> set[str]:
 
 
 def _add_inputs(draft: Draft, model: OnnxModel) -> bool:
-    """Input tensors, a uint8 one is also made int8; False if one is too large."""
+    """Add the input tensors, and an int8 twin for each uint8 one; return False if one
+    is too large."""
     before = len(draft.problems)
     for value in model.inputs:
         if value.dtype not in TYPES:
@@ -290,7 +293,7 @@ def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
 
 
 def _import(draft: Draft, op: Op) -> None:
-    """Imports one node; its problems are noted, and its readers are examined if
+    """Import one node. Its problems are recorded, and its readers are still examined if
     possible."""
     op = replace(op, inputs=tuple(draft.inner.get(n, n) for n in op.inputs))
     handler = OPERATORS.get((op.domain, op.kind))
@@ -345,7 +348,8 @@ def _note_unsigned(draft: Draft, op: Op) -> None:
 
 
 def _finish_outputs(draft: Draft, model: OnnxModel) -> None:
-    """Makes sure that every output exists, and that a uint8 output is uint8 again."""
+    """Check that every output exists; turn outputs that the file has as uint8 back into
+    uint8."""
     for value in model.outputs:
         if not draft.has(value.name):
             what = f"output '{value.name}' is never computed"
@@ -366,8 +370,8 @@ def _finish_outputs(draft: Draft, model: OnnxModel) -> None:
 
 
 def _counts(draft: Draft, model: OnnxModel) -> dict[str, Bound]:
-    """Outputs that hold less than they have room for, each with an output that says
-    how much."""
+    """Add an output with the element count for each output that may be partly
+    filled."""
     found = {}
     for name in dict.fromkeys(o.name for o in model.outputs):
         if name in draft.ragged:
@@ -380,7 +384,7 @@ def _counts(draft: Draft, model: OnnxModel) -> dict[str, Bound]:
 def _used(
     draft: Draft, model: OnnxModel, bounded: Mapping[str, Bound]
 ) -> dict[str, Tensor]:
-    """The tensors that something reads or makes; drops unread constants."""
+    """Return the tensors that nodes or the boundary use; drop unread constants."""
     names = {v.name for v in (*model.inputs, *model.outputs)}
     names |= {bound.count for bound in bounded.values()}
     for node in draft.nodes:

@@ -1,4 +1,4 @@
-"""A .tflite file as a Graph: the table of operators, and the walk over them."""
+"""Turns a .tflite file into a graph: the table of operators, and the walk over them."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ def load(
     signature: str = "",
     hybrid: str = "litert",
 ) -> Graph:
-    """The graph of a .tflite model, as written: nothing folded, nothing fused.
+    """Return the graph of a .tflite model as written: nothing folded, nothing fused.
 
     path        for messages; its stem names the model
     input_dims  sizes of open dimensions: "NAME" the first one of input NAME,
                 "NAME.1" the one at axis 1. An open first dimension (the batch)
                 is what the file says, 1, unless given.
-    max_turns   of each WHILE whose condition is computed; 0: those are refused
-    input_values  of inputs that are constants of the graph, by their name
-    signature   which one, of a file that has several
+    max_turns   limit for each WHILE whose condition is computed; 0: those are rejected
+    input_values  values of inputs that become constants, by name
+    signature   the one to read, if the file has several
     hybrid      "litert": layers of int8 weights make their float32 input int8 as it
                 comes; "float": they compute with real numbers
     Errors      BuildError with every finding
@@ -127,7 +127,8 @@ def load(
 
 
 def _signatures(model: FlatModel) -> tuple[str, ...]:
-    """The names of the file's signatures, beginning with the one that is read."""
+    """Return the names of the file's signatures, beginning with the one that is
+    read."""
     found = sorted(model.signatures.items(), key=lambda one: one[1] != model.number)
     return tuple(name for name, _ in found)
 
@@ -137,7 +138,7 @@ def _each_once(problems: list[Problem]) -> list[Problem]:
 
 
 def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
-    """Adds the model's inputs; their names."""
+    """Add the model's inputs; return their names."""
     model, made = builder.model, []
     if not model.inputs or not model.outputs:
         what = f"has {len(model.inputs)} inputs and {len(model.outputs)} outputs"
@@ -169,7 +170,8 @@ def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
 
 
 def _input_shape(builder: Builder, index: int, dims: dict[str, int]) -> tuple[int, ...]:
-    """The shape of an input, open dimensions filled in; takes those from `dims`."""
+    """Return the shape of an input with open dimensions filled in from `dims`, which
+    loses the entries used."""
     flat, name = builder.model.tensors[index], builder.names[index]
     signature = flat.signature or flat.shape
     if len(signature) != len(flat.shape):
@@ -194,7 +196,8 @@ def _exists(builder: Builder, index: int) -> bool:
 
 
 def _placeholder(builder: Builder, index: int) -> Tensor:
-    """Stands for a tensor with a problem, so that the rest is still examined."""
+    """Return a stand-in for a tensor with a problem, so that the rest is still
+    examined."""
     flat = builder.model.tensors[index]
     shape = tuple(min(max(1, dim), 1 << 10) for dim in flat.shape[:6])
     try:
@@ -204,7 +207,7 @@ def _placeholder(builder: Builder, index: int) -> Tensor:
 
 
 def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
-    """Translates one operator; its problems go to the builder's problems."""
+    """Translate one operator; its problems are added to the builder's."""
     places = (*flat.outputs, *(i for i in flat.inputs if i != -1))
     silent = flat.code in SILENT
     if bool(flat.outputs) == silent or not all(_exists(builder, i) for i in places):
@@ -250,14 +253,14 @@ def _call(call: Call) -> None:
 
 
 def _placed(call: Call, problem: Problem) -> Problem:
-    """A problem of a tensor, told with the operator that met it."""
+    """Return the problem of a tensor, together with the operator that uses it."""
     if problem.where == call.builder.source:
         return Problem(call.where, problem.what, problem.hint)
     return problem
 
 
 def _outputs(builder: Builder) -> tuple[str, ...]:
-    """The model's outputs; a constant may be one."""
+    """Return the model's outputs; a constant may be one."""
     made = []
     for index in builder.model.outputs:
         if not _exists(builder, index):

@@ -1,4 +1,4 @@
-"""torch.export's programs (.pt2): read without torch, as nodes of ONNX's operators."""
+"""Programs of torch.export (.pt2): read without torch, as nodes of ONNX operators."""
 
 from pybuild.frontends.torch.load import converted, load, of_torch
 

@@ -1,5 +1,5 @@
-"""The front end of torch.export's programs: each ATen operator as nodes of ONNX's, of
-which the ONNX front end makes a Graph. Only a program in memory needs torch.
+"""The front end of torch.export's programs: each ATen operator becomes ONNX nodes,
+which the ONNX front end turns into a graph. Only a program in memory needs torch.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _BAD = (TypeError, ValueError, KeyError, IndexError, AttributeError, StopIterati
 
 
 def load(source: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
-    """The graph of a .pt2 file; buffers that a run changes are its state.
+    """Return the graph of a .pt2 file; buffers that a run changes become state.
 
-    input_dims  of dimensions left open, by torch's names (s77)
+    input_dims  values of open dimensions, by torch's names (s77)
     Errors      BuildError with every finding
     """
     program = read(source, data, input_dims)
@@ -69,9 +69,9 @@ def load(source: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
 
 
 def of_torch(exported: Any) -> bytes:
-    """The .pt2 file of an ExportedProgram in memory.
+    """Return the .pt2 file of an ExportedProgram in memory.
 
-    Errors  BuildError where torch cannot write it
+    Errors  BuildError if torch cannot write it
     """
     import torch
 
@@ -85,10 +85,10 @@ def of_torch(exported: Any) -> bytes:
 
 
 def converted(program: Program) -> tuple[ModelProto, dict[str, str]]:
-    """The program as a message of ONNX, and its buffers that a run changes: each is an
-    input, and what it holds after a run an output.
+    """Return the program as an ONNX message, and the buffers that a run changes: each
+    is an input, and its value after a run is an output.
 
-    Errors  BuildError with every operator that cannot be written
+    Errors  BuildError with every operator that cannot be converted
     """
     w, problems = Writer(program), list[Problem]()
     changed = changed_in_place(program)
@@ -128,7 +128,7 @@ def _write(w: Writer, call: Call) -> None:
 
 
 def copy_into(w: Writer, call: Call) -> None:
-    """copy_ of a whole tensor."""
+    """Emit copy_ of a whole tensor."""
     x, source = call.tensor("self"), call.tensor("src")
     value = w.as_kind(source, w.kind(x))
     if w.shape(source) != w.shape(x):

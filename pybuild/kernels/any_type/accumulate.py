@@ -1,4 +1,6 @@
-"""reduce, arg_reduce, cumulate: loops over what is before, along and after an axis."""
+"""reduce, arg_reduce, cumulate: loops over the elements before, along and after an
+axis.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ class _Walk:
         return apply(number_form(name, self.node), (a, b), self.kind)
 
     def first(self) -> tuple[Expr, tuple[Packed, ...]]:
-        """The start of the accumulation, as a constant of the layer."""
+        """Return the start value of the accumulation, and its table: small integers are
+        constants in the code, other values lie in a table."""
         number = start(self.node.attrs["fn"], self.x.dtype)
         if isinstance(number, int) and abs(number) < 1 << 31:
             return const(number, self.kind), ()
@@ -99,8 +102,7 @@ def arg_reduce(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def _replaces(value: Expr, best: Expr, node: Node) -> Expr:
-    """Whether a value is the one that is asked for, of it and the best before; NaN
-    always is."""
+    """Return whether a value replaces the best one so far; NaN always does."""
     greatest, last = node.attrs["fn"] == "max", bool(node.attrs["last"])
     if scalar_type(value).is_float:
         before = above if greatest else below

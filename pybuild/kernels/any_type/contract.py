@@ -19,12 +19,12 @@ _COST = 6
 
 
 def _sum_type(dtype: DType) -> DType:
-    """Integers wrap, as ONNX Runtime's do."""
+    """Return the type of sums; integers wrap, as in ONNX Runtime."""
     return computed(dtype) if dtype.is_float else wrapping(dtype)
 
 
 def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidates for matmul of what is not quantised."""
+    """Return the candidates for matmul of tensors that are not quantised."""
     a, b = (graph.tensor(n) for n in node.inputs)
     y, sizes = graph.tensor(node.output), sizes_of(node, graph)
     outer = scaled(join(y.shape[:-2], [a.shape[:-2], b.shape[:-2]]), sizes.each)
@@ -146,7 +146,7 @@ def _places(
     place: Expr,
     body: Callable[[Expr, Sequence[Expr]], None],
 ) -> None:
-    """Loops over every output, with the start of its window on each axis."""
+    """Loop over every output; yield the start of its window on each axis."""
     if len(starts) == len(windows):
         body(place, starts)
         return
@@ -164,7 +164,7 @@ def _taps(
     at: tuple[Expr, Expr],
     body: Callable[[Expr, Expr], None],
 ) -> None:
-    """Loops over every tap of a window that is inside the input."""
+    """Loop over every tap of a window that lies inside the input."""
     if not windows:
         body(*at)
         return

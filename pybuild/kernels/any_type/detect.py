@@ -1,5 +1,5 @@
-"""suppress: the best of boxes that overlap, a pass over all for each that is taken.
-roi_align: what is in boxes, sample by sample.
+"""suppress: selects the best of overlapping boxes, with a pass over all boxes for each
+one selected. roi_align: samples the contents of boxes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LIMITS = "the least score, the greatest overlap"
 
 
 def _share() -> Intrin:
-    """The intersection of two boxes over their union; 0 for boxes without area."""
+    """Return the intersection over union of two boxes; 0 for boxes without area."""
     a0, a1, a2, a3 = a = tuple(Var(f"a{n}", FLOAT32) for n in range(4))
     b0, b1, b2, b3 = b = tuple(Var(f"b{n}", FLOAT32) for n in range(4))
     first, second, high, wide, both = (
@@ -63,7 +63,8 @@ SHARE = _share()
 
 
 def suppress(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """Scratch: a byte for each box, whether it may still be taken."""
+    """Return the candidates for suppress. Scratch holds a byte for each box: whether it
+    may still be selected."""
     scores, y = graph.tensor(node.inputs[1]), graph.tensor(node.output)
     operands = whole_operands(node, graph)
     doc = told(
@@ -100,7 +101,7 @@ def suppress(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def _best(k: Builder, scores: Expr, free: Expr, count: Expr) -> Var:
-    """The first of the best that may be taken, or -1."""
+    """Return the first of the best boxes that may still be selected, or -1."""
     best = k.let("best", const(-1))
     held = k.let("held", 0.0, FLOAT32)
     with k.loop("i", count) as i, k.when(i32(load(free, i)) > 0):
@@ -199,7 +200,8 @@ class _Axis:
         self.count = k.let("count", select(samples < 1, more, samples))
 
     def at(self, cell: Expr, sample: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
-        """Whether it is in the image; two pixels, and the weight of each."""
+        """Return whether a sample is in the image, its two pixels, and their
+        weights."""
         k, zero = self.k, const(0.0, FLOAT32)
         part = (cast(sample, FLOAT32) + const(0.5, FLOAT32)) * self.step
         begin = self.begin + cast(cell, FLOAT32) * self.step
@@ -217,7 +219,8 @@ class _Axis:
 def _cell(
     k: Builder, plane: Expr, axes: list[_Axis], cell: tuple[Expr, Expr], mode: str
 ) -> Expr:
-    """The mean of its samples, or the most that a pixel adds to one."""
+    """Return the mean of a cell's samples, or the maximum that one pixel contributes to
+    a sample."""
     zero = const(0.0, FLOAT32)
     rows, columns = axes
     total = k.let("total", zero)

@@ -35,7 +35,7 @@ _VALUE = {DType.FLOAT16: FLOAT32, DType.BFLOAT16: FLOAT32}
 
 
 def memory(dtype: DType) -> DType:
-    """The type of an element where it lies."""
+    """Return the type of an element in memory."""
     return _MEMORY.get(dtype, dtype)
 
 
@@ -50,7 +50,7 @@ def wrapping(dtype: DType) -> DType:
 
 
 def read(pointer: Expr, index: Operand, dtype: DType) -> Expr:
-    """An element; `pointer` is to memory(dtype)."""
+    """Load an element; `pointer` points to memory(dtype)."""
     found = load(pointer, index)
     match dtype:
         case DType.BOOL:
@@ -63,7 +63,7 @@ def read(pointer: Expr, index: Operand, dtype: DType) -> Expr:
 
 
 def write(k: Builder, pointer: Expr, index: Operand, value: Expr, dtype: DType) -> None:
-    """Stores an element; `value` is of computed(dtype)."""
+    """Store an element; `value` has the type computed(dtype)."""
     match dtype:
         case DType.BOOL:
             value = select(value, const(1, UINT8), const(0, UINT8))

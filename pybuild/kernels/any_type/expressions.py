@@ -37,11 +37,9 @@ from pybuild.kernels.math.logarithm import FIXED_LOG
 
 
 def apply(name: str, values: Sequence[Expr], result: DType) -> Expr:
-    """A function of FUNCTIONS, of elements as read() gives them, as `result`.
-
-    Each value is used as often as the function likes: it must be cheap to repeat,
-    or a call of the intrinsic.
-    """
+    """Return a function of FUNCTIONS applied to elements that read() returned, as
+    `result`. The expression may use each value several times, so values must be cheap
+    to repeat, or a call of the intrinsic."""
     if name == "cast":
         return _converted(values[0], result)
     kinds = tuple(scalar_type(v) for v in values)
@@ -49,7 +47,8 @@ def apply(name: str, values: Sequence[Expr], result: DType) -> Expr:
 
 
 def number_form(name: str, node: Node) -> str:
-    """The function that does for a layer without NaN: of FUNCTIONS, or shorter."""
+    """Return the function to use in a layer without NaN: one of FUNCTIONS, or a shorter
+    form."""
     shorter = f"{name}_of_numbers"
     return shorter if ignores(node) and shorter in OF_NUMBERS else name
 
@@ -58,7 +57,8 @@ _LETTERS = ("a", "b", "c")
 
 
 def _intrin(name: str, kinds: tuple[DType, ...], result: DType) -> Intrin:
-    """The function as one of C, so that its arguments are computed once."""
+    """Return the function as an intrinsic with a C function, so that arguments are
+    computed once."""
     params = tuple(Var(n, t) for n, t in zip(_LETTERS, kinds, strict=False))
     value = (OF_NUMBERS.get(name) or EXPRESSIONS[name])(*params)
     types = "_".join(short(kind) for kind in kinds)
@@ -70,7 +70,7 @@ def _intrin(name: str, kinds: tuple[DType, ...], result: DType) -> Intrin:
 
 
 def _converted(x: Expr, to: DType) -> Expr:
-    """The expression for ops.map.converted."""
+    """Return the expression for ops.map.converted."""
     kind = scalar_type(x)
     if kind == to:
         return x
@@ -138,7 +138,7 @@ def _sign(a: Expr) -> Expr:
 
 
 def _whole_quotient(a: Expr, b: Expr, symbol: str) -> Expr:
-    """a / b or a % b of integers; 0 where b is, and no trap where -1 overflows."""
+    """Return a / b or a % b of integers; 0 if b is 0, and no trap on overflow by -1."""
     kind = scalar_type(a)
     wide = (
         kind if kind.bytes >= 4 else (DType.UINT32 if kind.is_unsigned else DType.INT32)
@@ -162,7 +162,7 @@ def _divide(a: Expr, b: Expr) -> Expr:
 
 
 def _remainder(a: Expr, b: Expr) -> Expr:
-    """The remainder with the sign of a."""
+    """Return the remainder with the sign of a."""
     kind = scalar_type(a)
     if not kind.is_float:
         return _whole_quotient(a, b, "%")
@@ -173,7 +173,7 @@ def _remainder(a: Expr, b: Expr) -> Expr:
 
 
 def _modulo(a: Expr, b: Expr) -> Expr:
-    """The remainder with the sign of b."""
+    """Return the remainder with the sign of b."""
     kind = scalar_type(a)
     if kind.is_float:
         rest = _intrin("remainder", (kind, kind), kind)(a, b)
@@ -190,7 +190,7 @@ def _modulo(a: Expr, b: Expr) -> Expr:
 
 
 def _power(a: Expr, b: Expr) -> Expr:
-    """Integers by squaring, to exponents from 0 to 63."""
+    """Return the power of integers by squaring, for exponents from 0 to 63."""
     kind = scalar_type(a)
     if kind.is_float:
         return floats.power(kind)(a, b)
@@ -221,7 +221,7 @@ def _power(a: Expr, b: Expr) -> Expr:
 
 
 def _minimum(a: Expr, b: Expr) -> Expr:
-    """The sum of two that have no order is NaN."""
+    """Return the minimum; for unordered operands their sum, which is NaN."""
     if scalar_type(a).is_float:
         return select(a <= b, a, select(b < a, b, a + b))
     return select(a < b, a, b)
@@ -248,7 +248,7 @@ def _bit_not(a: Expr) -> Expr:
 
 
 def _shift(left: bool) -> Callable[[Expr, Expr], Expr]:
-    """As ops.map: what is shifted by the width or more is gone, but for the sign."""
+    """Shift as ops.map defines it: by the width or more gives 0, or the sign alone."""
 
     def made(a: Expr, b: Expr) -> Expr:
         kind = scalar_type(a)
@@ -271,7 +271,7 @@ def _shift(left: bool) -> Callable[[Expr, Expr], Expr]:
 
 
 def _requantize(a: Expr, multiplier: Expr, shift: Expr) -> Expr:
-    """Requantises with two roundings, `shift` in bits to the left, -30 to 30."""
+    """Requantise with two roundings; `shift` is in bits to the left, from -30 to 30."""
     zero = const(0)
     left, right = (
         select(zero < shift, shift, zero),

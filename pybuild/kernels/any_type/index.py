@@ -1,4 +1,4 @@
-"""gather, lookup, scatter, top_k: loops over indices, each held within its tensor; and
+"""gather, lookup, scatter, top_k: loops over indices, each clamped to its tensor; and
 places, which finds indices.
 """
 
@@ -47,7 +47,7 @@ _COST = 8
 
 
 def _place(k: Builder, found: Expr, size: Expr, tensor: Tensor) -> Expr:
-    """An index within 0 .. size - 1; negative ones count from the end."""
+    """Return an index clamped to 0 .. size - 1; negative ones count from the end."""
     del tensor
     # wide ones are held first, so that none of them turns into another
     whole = i32(maximum(minimum(i64(found), 2**31 - 1), -(2**31) + 1))
@@ -166,7 +166,8 @@ def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """Finds each result in one pass over the elements after the last one found."""
+    """Return the candidates for top_k: each result is found in one pass over the
+    elements that rank after the previous result."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     largest = bool(node.attrs["largest"])
     operands = whole_operands(node, graph)
@@ -187,7 +188,7 @@ def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     whole = not x.dtype.is_float or ignores(node)
 
     def before(a: Expr, b: Expr) -> Expr:
-        """NaN counts as the largest."""
+        """NaN counts as the largest value."""
         a, b = (a, b) if largest else (b, a)
         return b < a if whole else above(a, b)
 
@@ -215,7 +216,8 @@ def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def places(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """Finds the indices in one pass; those without room are only counted."""
+    """Return the candidates for places: one pass finds the indices; those without room
+    are only counted."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands = whole_operands(node, graph)
     what = "how many elements are not zero, and where the first of them are"
@@ -236,7 +238,8 @@ def places(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def distinct(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """Compares each row with all before; a new one moves those that sort after it."""
+    """Return the candidates for distinct: each row is compared with all before; a new
+    one moves those that sort after it."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     ordered = bool(node.attrs["sorted"])
     operands = whole_operands(node, graph)
@@ -274,7 +277,7 @@ def distinct(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
 
 def _order(k: Builder, x: Tensor, rows: tuple[Expr, Expr], width: Expr) -> Var:
-    """-1 where the first row comes before the other, 0 where they are equal."""
+    """Return -1 if the first row sorts before the other, 0 if they are equal."""
 
     def less(a: Expr, b: Expr) -> Expr:
         if not x.dtype.is_float:
@@ -293,7 +296,7 @@ def _after(
     k: Builder, edge: Expr, places: tuple[Expr, Expr], value: Expr,
     before: Callable[[Expr, Expr], Expr],
 ) -> Expr:  # fmt: skip
-    """True if an element comes after the one that was found last, `edge`."""
+    """Return True if an element ranks after the last one found, `edge`."""
     last, m = places
     same = select(before(edge, value), const(1, BOOL), last < m)
     later = select(before(value, edge), const(0, BOOL), same)

@@ -28,14 +28,15 @@ _COST = 8
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop: iterations, and how far each pointer moves, in elements."""
+    """One loop: its iterations, and the step of each pointer, in elements."""
 
     size: int
     steps: tuple[int, ...]
 
 
 def join(shape: Sequence[int], inputs: Sequence[Sequence[int]]) -> tuple[Axis, ...]:
-    """Fewest loops over a broadcast; a pointer's step is 0 where it is one element."""
+    """Return the fewest loops over a broadcast; a pointer's step is 0 where its operand
+    has one element."""
     rank = len(shape)
     steps = []
     for own in (shape, *inputs):
@@ -76,11 +77,8 @@ def rows(
     row: Callable[[Sequence[Expr], Expr, Sequence[Expr]], None],
     mark: str = "",
 ) -> None:
-    """Loops over `axes` but the last; `row` gets the pointers, and the last one's size
-    and steps.
-
-    Steps are 0, 1 in the innermost loop, or arguments.
-    """
+    """Loop over `axes` but the last; `row` receives the pointers, and the last axis's
+    size and steps. Steps are 0, 1 in the innermost loop, or arguments."""
     bound = []
     for depth, axis in enumerate(axes):
         size = k.arg(f"size{mark}{depth}", axis.size)
@@ -129,8 +127,7 @@ def _memory(tensor: Tensor) -> DType:
 
 
 class Way(Enum):
-    """The way in which an angle is reduced; the value is a part of the kernel's
-    name."""
+    """How an angle is reduced; the value is a part of the kernel's name."""
 
     USUAL = ""  # one expression, as of any other function
     NEAR = "_near"  # the graph says that it is small

@@ -1,8 +1,7 @@
-"""matmul of two computed tensors of integers: some rows by some columns at a time.
-
-The columns of the second tensor are turned into scratch first, so that one pointer
-reads those of a block forward. Where rows or columns are not a multiple of a block, the
-last block lies over the end of the one before. Knows no type and no core.
+"""matmul of two computed tensors of integers, in blocks of a few rows by a few columns.
+The columns of the second tensor are first transposed into scratch, so that one pointer
+reads a block's columns forwards. The last block overlaps the one before if rows or
+columns are not a multiple of a block. Knows no type and no core.
 """
 
 from __future__ import annotations
@@ -25,12 +24,13 @@ from pybuild.ops.contract import sizes_of
 
 
 class Product(ABC):
-    """The kernel being written; types have other ends, cores have other sums.
+    """The kernel being written; subclasses have the epilogue of a type and the sums of
+    a core.
 
-    tile    most rows and columns of a block
-    lanes   values of a turned column that are multiplied together
-    turned  the type of scratch
-    zero    what sums begin with
+    tile    the most rows and columns of a block
+    lanes   values of a transposed column that are multiplied together
+    turned  the element type of the transposed columns in scratch
+    zero    the start value of sums
     """
 
     name: str
@@ -71,7 +71,7 @@ class Product(ABC):
 
     @property
     def pitch(self) -> int:
-        """Places in scratch of a turned column."""
+        """The elements of scratch for one transposed column."""
         return -(-self.depth // self.lanes) * self.lanes
 
     @property
@@ -122,7 +122,8 @@ class Product(ABC):
         return replace(found, scratch=self.scratch)
 
     def _turn(self, right: Expr, turned: Expr) -> None:
-        """The columns of each block, one value of each after the other."""
+        """Transpose the columns of each block into scratch, interleaved value by
+        value."""
         k, count = self.k, self.tile[1]
         to = k.let("block", turned)
         with k.loop("c", self.n, 0, count) as c:
@@ -143,7 +144,8 @@ class Product(ABC):
 
     @contextmanager
     def _lanes(self) -> Iterator[tuple[Expr, Expr]]:
-        """Each value of a block's first column, and its offset."""
+        """Loop over the values of a block's first column; yield each one's index and
+        offset."""
         k, count = self.k, self.tile[1]
         if self.lanes == 1:
             with k.loop("d", self.inner) as d:
@@ -159,7 +161,7 @@ class Product(ABC):
 
     @property
     def beside(self) -> int:
-        """Places from a block's column to the next."""
+        """The distance between neighbouring columns of a block, in elements."""
         return self.lanes
 
     def _of_rows(self, row: Expr, left: Expr, to: Expr, turned: Expr) -> None:
@@ -190,7 +192,8 @@ class Product(ABC):
         row: int,
         at: tuple[Expr, Expr],
     ) -> None:
-        """Stores the ends of a row's sums; `at`: where, and the first one's column."""
+        """Store the results of a row's sums; `at`: the pointer, and the first sum's
+        column."""
         y, first = at
         for j, total in enumerate(sums):
             self.k.store(y, j, self.end(known, total, row, first + j))
@@ -208,7 +211,7 @@ class Product(ABC):
         """The arguments that the epilogue of a sum needs."""
 
     def begin(self, number: int) -> tuple[Packed, ...]:
-        """Binds arguments and tables, the first of which has that number."""
+        """Bind arguments and tables; the first table has pointer `number`."""
         return ()
 
     @abstractmethod
@@ -221,8 +224,7 @@ class Product(ABC):
         """Code that follows the values of a block of columns."""
 
     def clear(self, block: Var) -> None:
-        """Clears the places of a block's columns that are read, but to which no value
-        is written."""
+        """Clear the elements of a block that are read but never written."""
         return
 
     def lane(self, number: Expr, many: Expr) -> Expr:
@@ -254,9 +256,9 @@ class Product(ABC):
 
 
 class Turns(Product):
-    """A product of four values a turn. Where a row is not a multiple of four, the last
-    turn begins earlier, and the turned columns have zeros for what was read before.
-    """
+    """A product of four values per iteration. If a row is not a multiple of four, the
+    last iteration begins earlier, and the transposed columns hold zeros for values
+    already used."""
 
     lanes = 4
 
@@ -277,7 +279,7 @@ class Turns(Product):
         return self.turned_lane(number + (self.lanes - many))
 
     def turned_lane(self, number: Expr) -> Expr:
-        """The place of value 0 to 3 of an iteration."""
+        """Return the position of value 0 to 3 within an iteration."""
         return number
 
     def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
@@ -297,7 +299,7 @@ class Turns(Product):
 
     @abstractmethod
     def add(self, sums: Sequence[Var], rows: Sequence[Expr], d: Expr, w: Expr) -> None:
-        """Adds four products of each row by each column."""
+        """Add four products for each row and each column."""
 
 
 def first_of_block(

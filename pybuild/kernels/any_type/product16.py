@@ -1,7 +1,6 @@
-"""matmul of int16 by int16, both computed, in sums of 64 bits.
-
-One requantisation, by the high half of a product of 64 by 32 bits where that is proven
-to be the rule, ends them.
+"""matmul of int16 by int16, both computed, in sums of 64 bits. The epilogue is one
+requantisation, by the high half of a 64-by-32-bit product where that is proven equal to
+the rule.
 """
 
 from __future__ import annotations
@@ -28,12 +27,13 @@ from pybuild.ops.contract import WideProduct, product_of
 
 
 def candidates(node: Node, graph: Graph) -> list[Candidate]:
-    """The candidate for any core."""
+    """Return the candidate for any core."""
     return [Product16(node, graph).candidate()]
 
 
 class Product16(Product):
-    """A core's own has other blocks and other sums."""
+    """The product for any core; subclasses for a core have other blocks and other
+    sums."""
 
     name, doc = "matmul_s16", "one product at a time"
     computes = "y = clamp((a @ b * multiplier) >> shift), int16, of each two matrices"

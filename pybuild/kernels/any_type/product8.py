@@ -1,6 +1,6 @@
-"""matmul of int8 by int8, both computed: sums of 32 bits, and what zero points add.
-
-Of sum((a - a_zero) * (b - b_zero)) a column adds its part in scratch, a row its own.
+"""matmul of int8 by int8, both computed: sums of 32 bits, corrected for zero points. Of
+sum((a - a_zero) * (b - b_zero)), the column's part is kept in scratch, and a row adds
+its own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ _WORDS = {"scales": "scale", "zero_point": "zero"}
 
 
 def candidates(node: Node, graph: Graph) -> list[Candidate]:
-    """The candidate for any core."""
+    """Return the candidate for any core."""
     return [Product8(node, graph).candidate()]
 
 
 class Product8(Product):
-    """A core's own has other scratch and other sums."""
+    """The product for any core; subclasses for a core have other scratch and other
+    sums."""
 
     name, doc = "matmul_s8", "one product at a time"
     computes = "y = clamp(round(a @ b * scale) + zero), int8, of each pair of matrices"
@@ -64,13 +65,13 @@ class Product8(Product):
         return tables
 
     def bind_end(self, number: int) -> tuple[Packed, ...]:
-        """The tables of the epilogue, the first of which has that number."""
+        """Bind the epilogue's tables; the first one has pointer `number`."""
         self.bound = self.finish.bind(self.k, const(number))
         return self.finish.tables()
 
     @property
     def bound_end(self) -> dict[str, Expr]:
-        """What was bound of it."""
+        """The bound values of the epilogue."""
         return {_WORDS.get(n, n): v for n, v in carried(self.bound).items()}
 
     @property

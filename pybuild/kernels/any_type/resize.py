@@ -1,5 +1,5 @@
-"""resize_bilinear: four pixels and four weights for each one that is made; int8 on
-vectors four channels at a time.
+"""resize_bilinear: four pixels and four weights for each result; int8 on vectors of
+four channels.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def resize_bilinear(node: Node, graph: Graph, target: Target) -> list[Candidate]
 
 
 def _of_floats(node: Node, graph: Graph) -> Candidate:
-    """Places in elements of x, and weights, come from tables."""
+    """Read positions, in elements of x, and weights from tables."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     (images, height, width, channels), operands = x.shape, whole_operands(node, graph)
     tables = []
@@ -133,7 +133,8 @@ class _Axis:
     size: Expr
 
     def at(self, k: Builder, i: Expr, name: str) -> tuple[Var, Var, Var]:
-        """Below, above, and the weight of the latter."""
+        """Return the positions below and above, and the weight of the position
+        above."""
         at = k.let(f"at_{name}", i * self.scale + self.start)
         low = k.let(f"low_{name}", maximum(at >> 10, 0))
         high = k.let(f"high_{name}", minimum((at + (_ONE - 1)) >> 10, self.last))

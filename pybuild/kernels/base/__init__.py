@@ -1,2 +1,1 @@
-"""The parts that every kernel is written with: builder, candidate, window, rows,
-intrinsics."""
+"""The building blocks of every kernel: builder, candidate, window, rows, intrinsics."""

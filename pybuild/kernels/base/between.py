@@ -36,7 +36,7 @@ def _all(value: Expr) -> Expr:
 
 
 def _held(bits: int) -> Intrin:
-    """x, within 0 and so many bits."""
+    """Return x clamped to 0 and the largest number of so many bits."""
     name = f"crt_held_{bits}_bits"
     made = minimum(maximum(_X, 0), (1 << bits) - 1)
     return Intrin(name, (_X,), made, c=f"{name}({{0}})", feature="dsp",

@@ -40,16 +40,17 @@ Named = tuple[str, int]
 
 
 def have_room(pairs: Iterable[tuple[Named, Named]]) -> bool:
-    """True if these numbers can be halves of arguments: have 15 bits."""
+    """Return True if these numbers fit halves of arguments: they have at most 15
+    bits."""
     return all(0 <= n < 1 << 15 for pair in pairs for _, n in pair)
 
 
 def told(computes: str, order: str, end: str = "") -> str:
-    """The description of a kernel in the comment of its C: a field a line.
+    """Return the description of a kernel for the comment in its C: one field a line.
 
     computes  a formula or a sentence, with types
-    order     in which it reads and writes
-    end       the epilogue: how a sum becomes what is stored, where there are sums
+    order     the order of reads and writes
+    end       the epilogue: how a sum becomes a stored value; "" if there are no sums
     """
     fields = (("Computes", computes), ("Order", order), ("Epilogue", end))
     return "\n".join(f"{label:8}  {text}" for label, text in fields if text)
@@ -58,7 +59,7 @@ def told(computes: str, order: str, end: str = "") -> str:
 class Builder:
     """Collects the statements of one kernel.
 
-    doc  of `told`: what readers of the C are told of it; one for each name
+    doc  text from `told` for readers of the C; the same for all kernels of this name
     """
 
     def __init__(self, name: str, doc: str = "") -> None:
@@ -75,7 +76,7 @@ class Builder:
 
     @classmethod
     def after(cls, func: Func, values: Iterable[int], name: str, doc: str) -> Builder:
-        """A builder that continues where a kernel ends."""
+        """Return a builder that continues where a kernel ends."""
         k = cls(name, doc)
         k.values += values
         k._args += func.args
@@ -88,7 +89,8 @@ class Builder:
         return k
 
     def arg(self, name: str, value: int) -> Expr:
-        """An integer of the layer; specialise.py can make it a constant."""
+        """Add an integer argument of the layer; specialise.py can make it a
+        constant."""
         var = Var(self._unique(name, outermost=True), INT32)
         self._args.append(var)
         self.values.append(value)
@@ -103,17 +105,17 @@ class Builder:
     def row(
         self, name: str, index: Operand, elem: DType, writable: bool = False
     ) -> Var:
-        """Pointer number `index` of the kernel, bound to a typed name."""
+        """Bind pointer number `index` of the kernel to a typed name."""
         return self.let(name, Row(i32(index), PointerType(elem, writable)))
 
     def array(self, name: str, elem: DType, length: int) -> Var:
-        """A local array; its memory is the stack's."""
+        """Add a local array, which is on the stack."""
         var = Var(self._unique(name, outermost=True), PointerType(elem, True))
         self._arrays.append((var, length))
         return var
 
     def let(self, name: str, value: Operand, dtype: DType = INT32) -> Var:
-        """A new variable; `assign` may change it later."""
+        """Declare a variable; `assign` may change it later."""
         expr = value if isinstance(value, Expr) else const(value, dtype)
         var = Var(self._unique(name), expr.type)
         self._blocks[-1].append(Let(var, expr))
@@ -132,7 +134,7 @@ class Builder:
         wide: bool = False,
         count: Expr | None = None,
     ) -> None:
-        """Adds a loop.Store; `index` may be a vector."""
+        """Add a loop.Store; `index` may be a vector."""
         at = index if isinstance(index, Expr) else i32(index)
         self._blocks[-1].append(Store(pointer, at, value, wide, count))
 
@@ -145,7 +147,8 @@ class Builder:
         step: int = 1,
         rolled: bool = False,
     ) -> Iterator[Expr]:
-        """for (name = start; name < stop; name += step); a loop of one turn is none.
+        """for (name = start; name < stop; name += step); a single iteration needs no
+        loop.
 
         rolled  as in loop.For
         """
@@ -172,7 +175,7 @@ class Builder:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """else, of the `when` just before."""
+        """else, for the `when` just before."""
         last = self._blocks[-1].pop()
         assert isinstance(last, If) and not last.otherwise
         self._open()
@@ -184,7 +187,8 @@ class Builder:
     def part(
         self, name: str, doc: str = "", in_place: bool = False, /, **given: Expr
     ) -> Iterator[list[Var]]:
-        """A piece that becomes a function; it gets what it uses of `given`."""
+        """Write a piece of the kernel as a function; its parameters are those of
+        `given` that it uses."""
         outer = self._names, self._taken
         self._names, self._taken = [set(given)], set(given)
         params = [Var(word, value.type) for word, value in given.items()]
@@ -203,7 +207,7 @@ class Builder:
         self._blocks[-1].append(Part(known, tuple(params), values, body, in_place, doc))
 
     def call(self, func: Func, pointers: Sequence[Expr], values: Iterable[int]) -> None:
-        """Adds another kernel as a part of this one; it may work in place."""
+        """Call another kernel as a part of this one; it may work in place."""
         given: dict[Var, Expr] = {}
         body = []
         for stmt in func.body:
@@ -220,18 +224,18 @@ class Builder:
         self._blocks[-1].append(part)
 
     def early(self, name: str, value: Expr) -> Var:
-        """A variable of the whole kernel, whatever block is open."""
+        """Declare a variable at the start of the kernel, whatever block is open."""
         var = Var(self._unique(name, outermost=True), value.type)
         self._blocks[0].insert(0, Let(var, value))
         return var
 
     def apart(self, part: Part) -> None:
-        """A piece that is written already, as a function."""
+        """Add a piece that is already written as a function."""
         self._blocks[-1].append(part)
 
     def finish(self, in_place: bool = False, ordered: bool = False) -> Func:
-        """The kernel, verified; `in_place`: it may write over what it has read;
-        `ordered`: and not only element for element."""
+        """Return the verified kernel; `in_place`: it may overwrite what it has read;
+        `ordered`: even if not element by element."""
         assert len(self._blocks) == 1, f"{self.name}: a block is still open"
         with _FINISHING:  # other threads may ask for the same kernel
             if self._finished is None:
@@ -244,7 +248,7 @@ class Builder:
         return self._finished
 
     def _used(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The body without variables, and arguments left out, that nothing reads."""
+        """Return the body without unused variables, and drop unused arguments."""
         body, names = used(body)
         kept = [i for i, arg in enumerate(self._args) if arg.name in names]
         self._args = [self._args[i] for i in kept]
@@ -271,7 +275,8 @@ class Builder:
 
 @functools.lru_cache(_MOST)
 def _verified(func: Func) -> Func:
-    """The first of equal kernels: layers share it, and who compares them sees it."""
+    """Verify a kernel; return the first of equal kernels, so that layers share it and
+    an identity check finds equal ones."""
     verify(func)
     return func
 

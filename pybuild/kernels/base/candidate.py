@@ -1,5 +1,4 @@
-"""A kernel as the planner sees it: its code, its tables, its rows of each tensor.
-
+"""A kernel as the planner sees it: its code, its tables, and the rows it accesses.
 Knows no addresses: rows and bytes only.
 """
 
@@ -22,7 +21,8 @@ class RowAccess:
 
     window, stride, pad  as in crt_operand; stride 0: the same window every time
     pad_row              bytes of a row outside the tensor; None: never outside
-    ring                 rows that are kept, where the kernel says so; 0: the plan does
+    ring                 the number of rows to keep, if the kernel prescribes it; 0: the
+                         plan decides
     """
 
     tensor: str
@@ -36,7 +36,7 @@ class RowAccess:
 
     @property
     def is_single(self) -> bool:
-        """True if it is one row, of one image."""
+        """True for a single row of a single image."""
         ways = (self.rows, self.window, self.pad, self.pad_row)
         return ways == (1, 1, 0, None)
 
@@ -47,14 +47,15 @@ EACH = "of each output channel"
 
 @dataclass(frozen=True)
 class Packed:
-    """A constant in the order its kernel reads it; `role` names it in the C.
+    """A constant in the order in which its kernel reads it; `role` names it in the C.
 
-    values      the elements in that order, or what arranges them when they are read
-    parameters  the tensors that users may replace and that it is made of; () if none:
-                then it is in flash
-    layout      how it is made of them; 0: it is the one, as it is
-    place       the place in RAM that it is unpacked to; "": it is read where it is
-    order       how its elements lie, for readers of the C
+    values      the elements in that order, or a function that arranges them on first
+                use
+    parameters  the replaceable tensors from which it is made; (): none, it is in flash
+    layout      the id of its layout; 0: the parameter itself, unchanged
+    place       its place in RAM if it is unpacked there; "": it is read where it is
+                stored
+    order       the layout in words, for readers of the C
     """
 
     role: str
@@ -68,8 +69,8 @@ class Packed:
     def later(
         cls, role: str, order: str, arrange: Callable[..., Array], *given: Any
     ) -> Packed:
-        """A constant that is arranged when it is first read, because most candidates
-        never are."""
+        """Return a constant that is arranged on first use, as most candidates are never
+        used."""
         made = functools.cache(functools.partial(arrange, *given))
         return cls(role, made, order=order)
 
@@ -79,7 +80,7 @@ class Packed:
 
     @property
     def is_bound(self) -> bool:
-        """True if it is known only at run time where it lies."""
+        """True if its address is known only at run time."""
         return bool(self.parameters or self.place)
 
 
@@ -87,20 +88,20 @@ class Packed:
 class Candidate:
     """One way to compute a node.
 
-    func      None: a task of the runtime's own, whose number is args[0]
+    func      None: a task of the runtime, whose number is args[0]
     bands     calls per image (output rows, unless a band has several)
     scratch   bytes of working memory, 16-byte aligned
-    in_place  inputs whose memory the first output may take over, or, where each band
-              reads one row of it and writes one, row by row; of rows that are not
-              as long the last, or shorter, bytes are read
-    also_in_place  (output, input): further outputs whose memory an input's may be
-    over      arguments for less work, where the first output lies over the first input
-    finish    what ends the work when all bands are done: a step of its own
-    small     little code for all layers, at more instructions or scratch
-    spare     fewer bytes at far more instructions: where memory is short
-    rare      share of the turns in which a rare test holds
-    slices    arguments with which each core computes its part of a call (cores/);
-              scratch is then of all cores; () if one core computes all
+    in_place  inputs whose memory the first output may take over; if each band reads and
+              writes one row, row by row; if rows differ in length, the shorter rows
+              align at the end of the longer
+    also_in_place  (output, input): further outputs that may lie over an input
+    over      cheaper arguments, used if the first output overwrites the first input
+    finish    a step of its own that runs after all bands are done
+    small     one compact code for all layers, at more instructions or scratch
+    spare     fewer bytes at far more instructions, for when memory is short
+    rare      share of the iterations in which a rare condition holds
+    slices    the arguments for each core's part of a call (cores/), with scratch for
+              all cores; (): one core computes everything
     cost      estimated instructions of one inference; `code` estimated bytes
     """
 
@@ -130,12 +131,12 @@ ROWS_BYTES = 20
 
 
 def whole(tensor: Tensor) -> RowAccess:
-    """The tensor as a single row."""
+    """Return the access to a tensor as a single row."""
     return RowAccess(tensor.name, 1, tensor.bytes, 1, 0)
 
 
 def by_rows(tensor: Tensor) -> RowAccess:
-    """A tensor [N,H,W,C] as its N * H rows, one after the other."""
+    """Return the access to a tensor [N,H,W,C] as N * H consecutive rows."""
     rows = tensor.shape[1] if len(tensor.shape) == 4 else 1
     images = tensor.shape[0] if len(tensor.shape) == 4 else 1
     return RowAccess(tensor.name, rows, tensor.bytes // (rows * images))

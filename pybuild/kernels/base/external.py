@@ -37,7 +37,7 @@ class External(Func):
 
 
 def call(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The one candidate for a call.
+    """Return the single candidate for a call.
 
     Errors  BuildError where the loop does not fit what it is called with
     """
@@ -83,7 +83,7 @@ def _symbol(function: Function, numbers: Sequence[int]) -> External | None:
 def _loop(
     node: Node, graph: Graph, integers: Sequence[int], numbers: Sequence[int]
 ) -> Func:
-    """The function's loop, its pointers numbered as crt hands them over."""
+    """Return the function's loop, with its pointers renumbered as crt passes them."""
     function: Function = node.attrs["function"]
     assert function.loop is not None, function
     func = function.loop
@@ -100,7 +100,7 @@ def _loop(
 
 
 def _numbers(node: Node, inputs: tuple[Sequence[str], Sequence[str]]) -> list[int]:
-    """Pointer of the function -> pointer of crt: outputs, computed, constants."""
+    """Map the function's pointers to crt's: outputs, computed inputs, constants."""
     computed, known = inputs
     order = iter(range(len(node.outputs), len(node.outputs) + len(computed)))
     last = iter(range(len(node.outputs) + len(computed), 1 << 30))
@@ -109,7 +109,7 @@ def _numbers(node: Node, inputs: tuple[Sequence[str], Sequence[str]]) -> list[in
 
 
 def _rows(tree: Any) -> Iterator[Any]:
-    """The numbers of all pointers that some code takes."""
+    """Yield the numbers of all pointers that some code takes."""
     if isinstance(tree, Row):
         yield tree.index
     for part in _parts(tree):

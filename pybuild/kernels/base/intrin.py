@@ -1,6 +1,5 @@
-"""Machine instructions that kernels spell: their scalar meaning and their names.
-
-Their C is in crt/intrin.h, which takes the meaning where there is no instruction.
+"""Machine instructions used by kernels: their scalar meaning and their names. Their C
+is in crt/intrin.h, which falls back to the meaning where there is no instruction.
 """
 
 from __future__ import annotations

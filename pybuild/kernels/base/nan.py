@@ -1,6 +1,5 @@
-"""Comparisons of floats that do not lose NaN: what is greater, and what comes first.
-
-Where a layer is promised numbers alone (`--nan ignore`), plain ones do.
+"""Comparisons of floats that treat NaN: what is greater, and what comes first. Layers
+whose inputs are promised to be numbers (`--nan ignore`) use plain ones.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def ignores(node: Node) -> bool:
 
 
 def numbers_mark(node: Node) -> str:
-    """The part of a kernel's name that says that it ignores NaN."""
+    """Return the part of a kernel's name that says that it ignores NaN."""
     return "_numbers" if ignores(node) else ""
 
 

@@ -1,5 +1,5 @@
-"""The pointers of a kernel that has what a node reads as a whole: outputs, what is
-computed, then tables.
+"""The pointers of a kernel that reads whole tensors: outputs, computed inputs, then
+tables.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class NodeRows:
 
     @property
     def after(self) -> int:
-        """Number of the next table's pointer."""
+        """The number of the next table's pointer."""
         return len(self.node.outputs) + len(self.computed) + len(self.tables)
 
     def source(self, index: int, name: str) -> Var:
-        """A computed input, or a constant one."""
+        """Return a pointer to a computed or constant input."""
         tensor = self.graph.tensor(self.node.inputs[index])
         if tensor.name in self.computed:
             at = len(self.node.outputs) + self.computed.index(tensor.name)

@@ -1,5 +1,6 @@
-"""Code that is alike for many layers is written once: its arrays are not part of it,
-nor are numbers that are passed to it."""
+"""Writes code shared by many layers only once: the values of arrays and of arguments
+are not part of it.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ Layer = TypeVar("Layer")
 
 @dataclass(frozen=True)
 class Later:
-    """A number of an argument while code is written: who computes with it is told so by
-    an error."""
+    """A placeholder for an argument's number while code is written; computing with it
+    raises an error."""
 
     field: str
 
 
 @dataclass(frozen=True)
 class Written:
-    """A kernel that layers share, with the numbers of one of them."""
+    """A kernel that layers share, with the argument values of one of them."""
 
     kernel: Builder
     numbers: Mapping[str, int]
@@ -51,8 +52,9 @@ class Written:
 
 
 def bare(layer: Any, numbers: dict[str, int], within: str = "") -> Any:
-    """The layer without the values of its arrays, which are () then: who reads one
-    while code is written is told so by an error; what is `ARGUMENT` goes to numbers."""
+    """Return the layer without the values of its arrays, which become (), so that
+    reading one while code is written raises an error; fields marked `ARGUMENT` are
+    moved to `numbers`."""
     changed: dict[str, Any] = {}
     for field in fields(layer):
         value = getattr(layer, field.name)
@@ -67,8 +69,8 @@ def bare(layer: Any, numbers: dict[str, int], within: str = "") -> Any:
 
 
 def once(kernel: Callable[[Layer], Builder]) -> Callable[[Layer], Written]:
-    """Writes the kernel of layers that differ in arrays and arguments alone for the
-    first of them."""
+    """Decorate a function that writes a kernel: layers that differ only in arrays and
+    arguments share one kernel."""
     written = functools.lru_cache(_MOST)(kernel)
 
     @functools.wraps(kernel)

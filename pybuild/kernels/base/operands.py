@@ -33,13 +33,13 @@ _SHORT = {
 
 
 def short(dtype: DType) -> str:
-    """The type in a kernel's name."""
+    """Return the short name of a type for kernel names."""
     return _SHORT[dtype]
 
 
 @dataclass(frozen=True)
 class Operands:
-    """The tensors of one node as its kernel takes them.
+    """The tensors of one node in the form its kernel takes them.
 
     numbers  pointer of each input of the node
     """
@@ -53,18 +53,18 @@ class Operands:
 
     @property
     def after(self) -> int:
-        """The pointer after all these."""
+        """The number of the first pointer after these."""
         return 1 + len(self.inputs) + len(self.constants)
 
 
 def whole_operands(node: Node, graph: Graph) -> Operands:
-    """The operands of one call with whole tensors."""
+    """Return the operands of a single call on whole tensors."""
     inputs = tuple(whole(graph.tensor(n)) for n in _computed(node, graph))
     return _operands(node, graph, whole(graph.tensor(node.output)), inputs, (1, 1))
 
 
 def row_operands(node: Node, graph: Graph) -> Operands:
-    """The operands of calls row by row; a tensor of height 1 is the same in each
+    """Return the operands of calls row by row; a tensor of height 1 is the same in each
     call."""
     y = graph.tensor(node.output)
     inputs = tuple(_row(graph.tensor(n)) for n in _computed(node, graph))
@@ -72,7 +72,8 @@ def row_operands(node: Node, graph: Graph) -> Operands:
 
 
 def can_go_by_rows(node: Node, graph: Graph) -> bool:
-    """True if rows of the output [N,H,W,C] need rows of the inputs, one for one."""
+    """Return True if each row of the output [N,H,W,C] needs just the same row of the
+    inputs."""
     y = graph.tensor(node.output)
     if len(y.shape) != 4 or y.shape[1] == 1 or max(y.shape[:2]) > MOST_BANDS:
         return False
@@ -88,15 +89,16 @@ def can_go_by_rows(node: Node, graph: Graph) -> bool:
 
 
 def elementwise_operands(node: Node, graph: Graph) -> Operands:
-    """The operands by rows if that is possible and worthwhile."""
+    """Return the operands by rows if that is possible and worthwhile, else as
+    wholes."""
     if can_go_by_rows(node, graph):
         return row_operands(node, graph)
     return whole_operands(node, graph)
 
 
 def inner_shape(tensor: Tensor, operands: Operands, rank: int) -> tuple[int, ...]:
-    """The shape of the part of a tensor that one call sees, with as many axes as a
-    tensor of `rank`."""
+    """Return the shape of the part of a tensor that one call sees, extended to `rank`
+    axes."""
     shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
     return shape[2:] if operands.bands > 1 else shape
 
@@ -110,7 +112,8 @@ def offer(
     ordered: bool = False,
     cost: int = 0,
 ) -> Candidate:
-    """The candidate of a finished builder; `tables` follow the node's constants."""
+    """Return the candidate of a finished builder; `tables` follow the node's
+    constants."""
     return Candidate(
         func=k.finish(in_place=bool(in_place), ordered=ordered),
         args=tuple(k.values),

@@ -10,19 +10,20 @@ from pybuild.targets.target import Target
 
 @dataclass(frozen=True)
 class RealVectors:
-    """One kind of vectors.
+    """A kind of vectors of floats.
 
     key           in names of kernels
-    lanes         floats of a vector
-    add_product   in each lane: v + x * w, rounded twice, of one x
-    add_products  the same, of an x of each lane
-    at_least      v, but no less than x; NaN stays. at_most  likewise
-    unrolled      taps that may be written in one turn; of Helium's gcc moves loads
-                  before them, and sums to memory
-    shapes        (vectors of channels, pixels) whose sums, a vector of weights and a
-                  product are in registers together
-    half_shapes   the same of weights of float16, of which one load has two vectors; of
-                  an odd number of vectors each has one; (): there is no kernel
+    lanes         floats per vector
+    add_product   in each lane: v + x * w, rounded twice, with the same x for all lanes
+    add_products  the same with an x for each lane
+    at_least      the maximum of v and x; NaN stays. at_most likewise
+    unrolled      the most taps in one iteration: Helium's gcc moves loads ahead of them
+                  and spills sums
+    shapes        (vectors of channels, pixels) whose sums fit in registers, with a
+                  vector of weights and a product
+    half_shapes   the same for float16 weights, of which one load gives two vectors;
+                  with an odd number of vectors, each has its own load; (): there is no
+                  kernel
     """
 
     key: str
@@ -36,11 +37,11 @@ class RealVectors:
     half_shapes: tuple[tuple[int, int], ...] = ()
 
     def at(self, pointer: Expr, index: Operand = 0) -> Expr:
-        """A vector of floats in memory."""
+        """Load a vector of floats from memory."""
         return wide(pointer, index, VectorType(FLOAT32, self.lanes))
 
     def clamped(self, value: Expr, low: Expr | None, high: Expr | None) -> Expr:
-        """Floats held within what there is of both ends."""
+        """Clamp a vector of floats to the limits that are given."""
         if low is not None:
             value = self.at_least(value, low)
         return value if high is None else self.at_most(value, high)
@@ -65,7 +66,7 @@ MVE = RealVectors(
 
 
 def real_vectors(target: Target) -> RealVectors | None:
-    """Those of a target; None: it has none."""
+    """Return the vectors of a target; None if it has none."""
     if wide_vectors.FEATURE in target.features:
         return WIDE
     return MVE if "mve" in target.features and not target.float_calls else None

@@ -1,6 +1,6 @@
-"""Integers of real numbers, and back, and float32 of float16, as kernels spell them:
-their meaning and their names. Their C is in crt/reals.h: an FPU's instructions, or
-Helium's, or comparisons.
+"""Conversions between integers and real numbers, and from float16 to float32: their
+meaning and their names. Their C is in crt/reals.h: instructions of an FPU or of Helium,
+or comparisons.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def _real(value: float) -> Expr:
 
 
 def _held(x: Expr) -> Expr:
-    """Toward zero, held within int32; of NaN 0."""
+    """Convert toward zero, clamped to int32; NaN becomes 0."""
     inside = select(x < _BEYOND, x, _real(0.0))
     inside = select(inside < -_BEYOND, _real(-_BEYOND), inside)
     return select(x >= _BEYOND, const(2**31 - 1), i32(inside))
 
 
 def _few(x: Expr, rounded: Callable[[Expr], Expr]) -> Expr:
-    """The rounding of a number that may not fit an integer."""
+    """Round a number that may not fit an integer."""
     inside = select(x < _INTEGERS, select(x < -_INTEGERS, _real(0.0), x), _real(0.0))
     fits = select(x < _INTEGERS, x > -_INTEGERS, x < -_INTEGERS)
     return _held(select(fits, rounded(inside), x))
@@ -115,9 +115,9 @@ _LEAST = 2.0**-14  # of a float16 that is normal
 
 
 def _widened(both: Expr) -> tuple[Expr, tuple[tuple[Var, Expr], ...]]:
-    """The float32 of the float16 in the lower half of a word: another base of its
-    exponent. A subnormal one is a difference of two that are normal, because vectors
-    take subnormal float32 for 0; infinity and NaN stay."""
+    """Convert the float16 in the lower half of a word to float32, by changing the
+    exponent's bias. A subnormal is computed as the difference of two normal numbers,
+    because vectors treat subnormal float32 as 0; infinity and NaN are kept."""
     whole = select(_BITS < 1 << 23, Bitcast(_SMALL, INT32), _BITS + _BASE)
     return Bitcast(whole | _SIGN, FLOAT32), (
         (_BITS, (both & 0x7FFF) << 13),
@@ -141,7 +141,7 @@ FROM_HIGH_HALF = _half(
 
 
 def _halves(half: Intrin) -> Expr:
-    """Of each word: `half`."""
+    """Apply `half` to each word."""
     return _each(half, _WORDS)
 
 

@@ -1,4 +1,4 @@
-"""Makes a shared kernel one layer's own: its arguments become constants."""
+"""Makes a shared kernel specific to one layer: its arguments become constants."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Kept = Callable[[Part], Container[Var]]
 
 
 def specialise(candidate: Candidate) -> Candidate:
-    """The same work by a kernel that needs no arguments."""
+    """Return the candidate with a kernel that needs no arguments."""
     if candidate.finish is not None:
         candidate = replace(candidate, finish=specialise(candidate.finish))
     func = candidate.func
@@ -57,10 +57,10 @@ def specialise(candidate: Candidate) -> Candidate:
 def with_constants(
     func: Func, values: Mapping[int, int], kept: _Kept = lambda _: ()
 ) -> Func:
-    """The kernel without those arguments, by their number, that always have a value,
-    and without what nothing needs then.
+    """Return the kernel with some arguments, given by number, fixed to values, and
+    without code that becomes unused.
 
-    kept  what its parts still take: other kernels call them
+    kept  parameters that its parts keep, because other kernels call them
     """
     known: dict[Expr, Expr] = {func.args[i]: const(n) for i, n in values.items()}
     body, names = used(_block(func.body, known, kept))
@@ -85,7 +85,7 @@ def rows_of(func: Func) -> set[Row]:
 
 
 def with_rows(func: Func, rows: Mapping[Expr, Expr]) -> Func:
-    """The kernel with other pointers."""
+    """Return the kernel with its pointers replaced."""
     return replace(func, body=_block(func.body, rows, lambda part: part.params))
 
 
@@ -137,14 +137,14 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
 
 
 def _told(params: tuple[Var, ...], fixed: Mapping[Var, Const]) -> str:
-    """The numbers behind a part's name, for readers of the C."""
+    """Return the numbers behind a part's name, for readers of the C."""
     numbers = (f"{p.name} = {fixed[p].value}" for p in params if p in fixed)
     text = ", ".join(numbers)
     return f" Here {text}." if text else ""
 
 
 def _part_name(name: str, params: tuple[Var, ...], fixed: Mapping[Var, Const]) -> str:
-    """Pieces of one name are one function: what is constant is in the name."""
+    """Return a part's name with its constants: parts of one name are one function."""
     if not fixed:
         return name
     numbers = [p for p in params if not isinstance(p.type, PointerType)]

@@ -1,7 +1,6 @@
-"""The pixels under a window, one pointer each: for kernels with unrolled taps.
-
-Pixels outside the row are all one constant pixel, so that a kernel needs no
-second way for the edges. Knows no operator.
+"""One pointer for each pixel under a window, for kernels with unrolled taps. All pixels
+outside the row are one constant pixel, so the edges need no code of their own. Knows no
+operator.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ def outside_pixel(window: Window, value: float, elem: DType) -> tuple[Packed, ..
 
 @dataclass(frozen=True)
 class Pixels:
-    """The places of the pixels in one layer's windows.
+    """The positions of the pixels in one layer's windows.
 
-    rows     under the window
-    outside  pointer to the pixel that stands for those outside; None: there are none
+    rows     rows under the window, gaps of a dilation included
+    outside  pointer to the pixel that stands for those outside; None: not needed
     """
 
     window: Window
@@ -46,30 +45,31 @@ class Pixels:
     elem: DType
 
     def row(self, k: Builder, ky: Operand) -> Var:
-        """The row of pixels at that height of the window."""
+        """Return the row of pixels at height ky of the window."""
         name = f"row{ky}" if isinstance(ky, int) else "row"
         return k.row(name, self.dilation_h * ky + 1, self.elem)
 
     def start(self, ox: Expr) -> Expr:
-        """The column of the window's first tap."""
+        """Return the column of the window's first tap."""
         return ox * self.stride - self.left
 
     def pixel(self, row: Expr, column: Expr, margin: Expr | None) -> Expr:
-        """A pointer to the pixel in that column of a row."""
+        """Return a pointer to the pixel in a column of a row."""
         inside = offset(row, column * self.channels)
         if margin is None or self.outside is None:
             return inside
         return select(margin < 0, self.outside, inside)
 
     def margin(self, k: Builder, column: Expr, mark: str = "") -> Expr | None:
-        """The columns to the nearer end of the row; negative: outside."""
+        """Return the distance of a column to the nearer end of the row; negative:
+        outside."""
         if self.outside is None:
             return None
         nearer = minimum(column, self.width - 1 - column)
         return k.let(f"margin{mark}", nearer)
 
     def all(self, k: Builder, rows: list[Var], ox: Expr) -> list[Var]:
-        """Every pixel of the window of output pixel ox, row by row."""
+        """Return every pixel of the window of output pixel ox, row by row."""
         x0 = k.let("x0", self.start(ox))
         columns = [
             k.let(f"column{kx}", x0 + self.dilation_w * kx)
@@ -86,9 +86,9 @@ class Pixels:
 def bind(
     k: Builder, window: Window, elem: DType, kernel_h: Expr, after: int | None
 ) -> Pixels:
-    """The arguments and pointers of a window.
+    """Bind the arguments and pointers of a window.
 
-    after  constants before the pixel of `outside_pixel`; None: it is not used
+    after  number of constants before the pixel of `outside_pixel`; None: it is not used
     """
     zero = const(0)
     padded = window.padded

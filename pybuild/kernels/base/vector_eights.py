@@ -33,7 +33,8 @@ _N, _M = Var("n", INT32), Var("m", INT32)
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr, llvm: str = "") -> Intrin:
-    """On a target with "mve" a function of the module: llvm_eights.py."""
+    """Define an intrinsic; on a target with "mve" it is a function of the module:
+    llvm_eights.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(
         name, params, result, c=f"{name}({given})", feature="mve", llvm=llvm or name
@@ -41,7 +42,7 @@ def _intrin(name: str, params: tuple[Var, ...], result: Expr, llvm: str = "") ->
 
 
 def _each(meaning: Callable[..., Expr], *vectors: Var) -> Expr:
-    """Of each lane what `meaning` makes of the vectors' lanes."""
+    """Return a vector whose lanes are `meaning` of the operands' lanes."""
     lanes = ([i32(Lane(v, i)) for v in vectors] for i in range(8))
     return Lanes(tuple(cast(meaning(*some), INT16) for some in lanes))
 

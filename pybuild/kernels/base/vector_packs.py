@@ -1,6 +1,6 @@
-"""Operations that pack vectors of words into halves and bytes, and ends that are one
-number for all four lanes: their meaning and their names. Their C is in crt/packs.h:
-Cortex-M55's instructions, or loops.
+"""Operations that pack vectors of words into halves and bytes, and epilogues whose
+numbers are the same in all four lanes: their meaning and their names. Their C is in
+crt/packs.h: Cortex-M55's instructions, or loops.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _twice_up(v: Expr, m: Expr, n: Expr) -> Expr:
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
-    """A function of the module on a target with "mve": llvm_declared.py."""
+    """Define an intrinsic; on a target with "mve" it is a function of the module:
+    llvm_declared.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
 
@@ -98,8 +99,8 @@ PACK8 = _intrin(
 
 
 def _shifted(name: str, odd: int) -> Intrin:
-    """x, of each two lanes one replaced by v >> n, held within int16; n is a constant
-    from 1 to 16."""
+    """Define an intrinsic: x with one lane of each pair replaced by v >> n, clamped to
+    int16; n is a constant from 1 to 16."""
     given = "{0}, {1}, {2}" if odd else "{1}, {2}"
     lanes = [
         cast(_held(Lane(_V, i // 2) >> _N, 16), INT16) if i % 2 == odd else Lane(_X, i)
@@ -227,14 +228,14 @@ def shifted_halves(one: Expr, other: Expr, shift: int) -> Expr:
 
 
 def _shifted_within(one: Expr, shift: int) -> tuple[Expr, int]:
-    """Shifted as far as an instruction that narrows leaves it to others, and what is
-    left for it."""
+    """Shift as far as the narrowing instruction leaves to others; also return the rest
+    for it."""
     more = max(0, shift - _NARROWS)
     return (RIGHT4(one, const(more)) if more else one), shift - more
 
 
 def held_bytes(halves: Expr, limits: tuple[Expr, Expr] | None) -> Expr:
-    """Bytes, in halves, clamped to the limits; None: int8's own."""
+    """Clamp bytes, stored in halves, to the limits; None: to int8's own."""
     return BYTE8(halves) if limits is None else HOLD8(halves, *limits)
 
 

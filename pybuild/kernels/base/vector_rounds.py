@@ -1,5 +1,5 @@
-"""Rules of rounding on vectors of four words, as kernels spell them: their meaning and
-their names. Their C is in crt/rounds.h: Cortex-M55's instructions, or loops.
+"""Rounding rules on vectors of four words: their meaning and their names. Their C is in
+crt/rounds.h: Cortex-M55's instructions, or loops.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ HEADER = "crt/rounds.h"
 
 
 def _lanes(meaning: Callable[..., Expr], *vectors: Var) -> Expr:
-    """A vector whose lanes are `meaning` of the vectors' lanes."""
+    """Return a vector whose lanes are `meaning` of the operands' lanes."""
     return Lanes(tuple(meaning(*(Lane(v, i) for v in vectors)) for i in range(4)))
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
-    """A function of the module on a target with "mve": llvm_declared.py."""
+    """Define an intrinsic; on a target with "mve" it is a function of the module:
+    llvm_declared.py."""
     given = ", ".join(f"{{{i}}}" for i in range(len(params)))
     return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
 

@@ -55,12 +55,12 @@ _SMALL, _TABLE = (Var(name, PointerType(INT8)) for name in ("from", "table"))
 
 
 def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Sixteen bytes, at any address."""
+    """Load sixteen bytes from any address."""
     return wide(pointer, index, BYTES)
 
 
 def halves_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Eight int16; of a pointer to bytes, eight bytes widened."""
+    """Load eight int16; from a pointer to bytes, eight bytes widened."""
     return wide(pointer, index, HALVES)
 
 
@@ -136,7 +136,8 @@ LOW_INT4 = _nibbles(
 def _dot(x: Var, w: Var, products: Var, kind: str) -> Intrin:
     """acc + the sum of all x * w.
 
-    products  of the type that holds one in each lane; kind: of x, as LLVM calls it
+    products  the type that holds one product in each lane; kind: LLVM's name for x's
+              type
     """
     wide = products.type
     assert isinstance(wide, VectorType)

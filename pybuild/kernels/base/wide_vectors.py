@@ -1,7 +1,5 @@
-"""Operations on vectors of 16 words or floats that kernels spell: what they mean, and
-how they are called.
-
-Their C is in crt/wide.h, lane by lane; their LLVM IR in emit/kernels/llvm_wide.py.
+"""Operations on vectors of 16 words or floats: their meaning and their names. Their C
+is in crt/wide.h, lane by lane; their LLVM IR in emit/kernels/llvm_wide.py.
 """
 
 from __future__ import annotations
@@ -47,12 +45,12 @@ _N, _LOW, _HIGH, _MORE = (Var(name, INT32) for name in ("n", "low", "high", "mor
 
 
 def words_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Sixteen words."""
+    """Load sixteen words."""
     return wide(pointer, index, WORDS)
 
 
 def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """64 bytes, at any address."""
+    """Load 64 bytes from any address."""
     return wide(pointer, index, BYTES)
 
 
@@ -64,7 +62,8 @@ def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
 
 
 def _each(meaning: Callable[..., Expr], *given: Var) -> Expr:
-    """A vector whose lanes are `meaning` of the lanes of vectors, and of scalars."""
+    """Return a vector whose lanes are `meaning` of the lanes of vectors, and of
+    scalars."""
     return Lanes(
         tuple(
             meaning(*(v if isinstance(v.type, DType) else Lane(v, i) for v in given))

@@ -1,6 +1,5 @@
-"""The geometry of layers that slide a window along rows, as Loop IR.
-
-Shared by convolution, depthwise convolution and pooling.
+"""The geometry of layers that slide a window along rows, as loop IR. Shared by
+convolution, depthwise convolution and pooling.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ class Window:
 
     @property
     def group_channels(self) -> int:
-        """Input channels that an output channel is made of."""
+        """The number of input channels that an output channel depends on."""
         return self.channels // self.groups
 
     @property
     def taps(self) -> int:
-        """The number of values that an output is computed from."""
+        """The number of values from which an output is computed."""
         return self.kernel_h * self.kernel_w * self.group_channels
 
     @property
@@ -57,7 +56,7 @@ class Window:
 
     @property
     def by_taps(self) -> bool:
-        """Neighbouring taps are not neighbours in the row."""
+        """True if neighbouring taps are not adjacent in the row."""
         return self.dilation_w > 1 or self.groups > 1
 
     @property
@@ -67,7 +66,7 @@ class Window:
 
     @property
     def span(self) -> int:
-        """Columns under the window, gaps of a dilation included."""
+        """The number of columns under a window, gaps of a dilation included."""
         return (self.kernel_w - 1) * self.dilation_w + 1
 
     @property
@@ -106,7 +105,7 @@ class Window:
 
     @property
     def words(self) -> str:
-        """`key` for readers of the C."""
+        """`key` in words, for readers of the C."""
         if self.pointwise:
             parts = [
                 "1x1 windows",
@@ -123,7 +122,8 @@ class Window:
 def convolution_window(
     node: Node, x: Tensor, y: Tensor, kernel: tuple[int, int]
 ) -> Window:
-    """The window of a convolution; a kernel of one tap a side has no dilation there.
+    """Return the window of a convolution; along an axis with a single tap, dilation is
+    dropped.
 
     Shapes  x [N,H,W,C]  y [N,OH,OW,O]  kernel (KH, KW)
     """
@@ -146,18 +146,19 @@ def convolution_window(
 def is_row_by_row(
     window: Window, rows: tuple[RowAccess, RowAccess], calls: tuple[int, int]
 ) -> bool:
-    """True if each call of a layer makes a row of pixels from the row of the same
-    number alone, so that it may write over it what it has read.
+    """Return True if each call makes a row of pixels from the row of the same number
+    alone, so that it may overwrite that row.
 
-    rows   written and read
-    calls  images and bands
+    rows   the accesses (written, read)
+    calls  (images, bands)
     """
     alone = window.pointwise and window.stride_w == window.groups == 1
     return alone and calls[1] > 1 and (rows[1].window, rows[1].stride) == (1, 1)
 
 
 def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:
-    """The rows and columns between taps; an argument only if it is not 1."""
+    """Return the rows and columns between taps; each is an argument only if it is not
+    1."""
     one = const(1)
     return (
         k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else one,
@@ -167,8 +168,8 @@ def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:
 
 @dataclass(frozen=True)
 class InsideRows:
-    """Rows of an image that a window meets: where the first is, how many, and values of
-    each row."""
+    """The rows of an image that a window covers: pointer to the first, their count, and
+    the values per row."""
 
     first: Var
     count: Expr
@@ -197,7 +198,8 @@ class Bound:
         self.row_runs: Expr = self.kernel_w if w.by_taps else one
 
     def fits(self, x0: Expr, pixels: int = 1) -> Expr:
-        """True if the windows of so many pixels lie in the row, the first at x0."""
+        """Return True if the windows of `pixels` pixels lie in the row; x0: the first's
+        column."""
         span = (self.kernel_w - 1) * self.dilation_w + 1
         room = self.width - span - self.stride * (pixels - 1) - x0
         return const(0) <= minimum(x0, room)
@@ -214,9 +216,10 @@ class Bound:
 
     @contextmanager
     def runs(self, k: Builder, begin: Expr, elem: DType) -> Iterator[Var]:
-        """A turn for each `Window.run` of a window that lies in the row: where it is.
+        """Loop over each `Window.run` of a window that lies in the row; yield a pointer
+        to it.
 
-        begin  of the window, in values of the row
+        begin  the window's start, in values of the row
         """
         with k.loop("ky", self._heights) as ky, k.loop("kx", self.row_runs) as kx:
             row = self._row(k, ky, elem)
@@ -225,8 +228,8 @@ class Bound:
 
     @contextmanager
     def columns(self, k: Builder, x0: Expr, elem: DType) -> Iterator[tuple[Expr, Expr]]:
-        """A turn for each tap of a window that leaves the row: whether its column is
-        in the row, and where that begins."""
+        """Loop over each tap of a window that leaves the row; yield whether its column
+        is in the row, and a pointer to it."""
         with k.loop("ky", self._heights) as ky, k.loop("kx", self.kernel_w) as kx:
             row = self._row(k, ky, elem)
             column = k.let("column", x0 + kx * self.dilation_w)
@@ -237,9 +240,9 @@ class Bound:
     def cut_runs(
         self, k: Builder, x0: Expr, elem: DType, to: Var, run: Expr
     ) -> Iterator[None]:
-        """Copies a window that leaves the row, whose taps are neighbours, `run` values
-        of each row: the turn writes what stands for those outside to `to`, over which
-        those inside go then."""
+        """Copy a window that leaves the row and whose taps are adjacent, `run` values
+        per row: the loop's body fills `to` with the outside value, then the values
+        inside the row are copied over it."""
         column = k.let("column", maximum(x0, 0))
         first = k.let("first", column - x0)
         taps = minimum(self.kernel_w - first, self.width - column)
@@ -256,7 +259,8 @@ class Bound:
             k.assign(to, offset(to, run))
 
     def inside(self, k: Builder, x0: Expr) -> tuple[Expr, Expr]:
-        """Taps [first, last) of a window at pixel x0 that lie inside the row."""
+        """Return the taps [first, last) of a window at column x0 that lie inside the
+        row."""
         if not self.window.padded:
             return const(0), self.kernel_w
         step = self.dilation_w

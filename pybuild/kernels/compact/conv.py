@@ -1,9 +1,8 @@
-"""int8 convolution and fully connected layers by one kernel of little code, with pairs
-of int16 (SMLAD): for `--optimise size`.
-
-The window of two pixels is widened into scratch, whatever its form, and four output
-channels are summed at a time. A pixel or channels that are left over are computed
-twice, so there is no second code for them. The arithmetic is dsp/conv.py's.
+"""int8 convolution and fully connected layers by one compact kernel, with pairs of
+int16 (SMLAD): for `--optimise size`. The windows of two pixels are widened into
+scratch, whatever their form, and four output channels are summed at a time. A leftover
+pixel or channel is computed twice, so it needs no code of its own. The arithmetic is
+dsp/conv.py's.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pybuild.targets.target import Target
 
 
 def _pairs(layer: Layer) -> Array:
-    """The first output channel of each pair, as they are computed."""
+    """Return the first output channel of each pair, in order of computation."""
     outputs, step = layer.window.out_channels, layer.pair_step
     starts = [min(c, outputs - step - 2) for c in range(0, outputs, BLOCK)]
     return np.asarray([s + p for s in starts for p in (0, step)])
@@ -60,7 +59,7 @@ def candidates(
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernel of this file where it suits a layer."""
+    """Return the kernels of this file that suit a layer."""
     if not takes_pairs(node, graph, target):
         return []
     weights = constant(node, graph, 1)

@@ -46,24 +46,25 @@ class Layer:
 
     @property
     def columns(self) -> int:
-        """Pieces of a row under the window: neighbours in it, or taps apart."""
+        """The contiguous pieces of a row under the window: one run, or separate
+        taps."""
         return 1 if self.window.dilation_w == 1 else self.window.kernel_w
 
     @property
     def run(self) -> int:
-        """The bytes of such a piece, which is read as words."""
+        """The bytes of such a piece, which is read in words."""
         w = self.window
         return w.channels * (w.kernel_w if self.columns == 1 else 1)
 
     @property
     def taken(self) -> int:
-        """Bytes of a piece that are read: a word at least."""
+        """The bytes read for a piece: at least a word."""
         return max(self.run, WORD)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The tap of every int16 of a patch, up to whole turns; -1: its weight is 0.
-        The last word of a piece reaches back to what has been read."""
+        """The tap of every int16 of a patch, padded to whole iterations; -1: its weight
+        is 0. The last word of a piece reaches back to bytes that were already read."""
         lanes: list[int] = []
         for start in range(0, self.window.kernel_h * self.columns * self.run, self.run):
             for at in range(0, self.taken, WORD):
@@ -80,7 +81,7 @@ class Layer:
 
     @property
     def scratch(self) -> int:
-        """Bytes of the patch, and of a piece that may not lie wholly in a row."""
+        """Bytes of the patch, and of a piece that may lie partly outside a row."""
         leaves = self.window.padded or self.run < WORD
         return self.patch + self.taken * leaves
 
@@ -92,7 +93,7 @@ class Layer:
 
     @property
     def arguments(self) -> tuple[tuple[Named, Named], ...]:
-        """Two by two, as the kernel takes them."""
+        """The kernel's arguments, packed in pairs."""
         w = self.window
         return (
             (("out_width", w.out_width), ("out_channels", w.out_channels)),
@@ -186,7 +187,8 @@ class _Writer:
                     k.assign(to, offset(to, 4))
 
     def _piece(self, row: Expr, first: Expr) -> Var:
-        """The start of a piece: in the row, or in a copy with the padding beside it."""
+        """Return a pointer to a piece: in the row, or in a copy with the padding beside
+        it."""
         k = self.k
         x = k.let("x", offset(row, first))
         leaves = minimum(first, self.inside - self.run - first) < 0
@@ -196,7 +198,7 @@ class _Writer:
         return x
 
     def _copy(self, row: Expr, first: Expr) -> None:
-        """A piece, byte by byte."""
+        """Copy a piece, byte by byte."""
         k = self.k
         with (
             k.part(

@@ -51,19 +51,21 @@ class Layer:
 
     @property
     def turns(self) -> int:
-        """Taps of a row, up to whole turns: of those behind it the weight is 0."""
+        """Taps of a row, padded to whole iterations; the weights of added taps are
+        0."""
         return self.window.kernel_w + -self.window.kernel_w % UNROLLED
 
     @property
     def pitch(self) -> int:
-        """Bytes of a line: all columns, and those that windows reach."""
+        """Bytes of a line: all columns, and padding that windows reach."""
         w = self.window
         reach = (w.out_width - 1) * w.stride_w + w.kernel_w
         return whole_words(max(w.left + w.width, reach) * w.channels)
 
     @property
     def scratch(self) -> int:
-        """Bytes of the lines, and of the bytes behind them that weights of 0 read."""
+        """Bytes of the lines, and of the bytes after them that are read with weights of
+        0."""
         w = self.window
         return w.kernel_h * self.pitch + (self.turns - w.kernel_w) * w.channels
 
@@ -81,7 +83,7 @@ class Layer:
 
     @property
     def has_room(self) -> bool:
-        """True if all numbers have, in halves and quarters of arguments."""
+        """True if all numbers fit their halves and quarters of arguments."""
         w = self.window
         return have_room(self.arguments) and max(w.stride_w, w.left) < 1 << 7
 
@@ -258,7 +260,7 @@ def candidates(
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernels of this file that suit a layer."""
+    """Return the kernels of this file that suit a layer."""
     taps = window.kernel_h * window.kernel_w
     plain = window.out_channels == window.channels >= GROUP and not window.dilated
     if not plain or taps > MOST or not takes_pairs(node, graph, target):

@@ -1,6 +1,5 @@
-"""The epilogue of compact kernels: the start value of a sum is added last.
-
-A kernel of signed epilogues serves the layers without, too. Knows no operator.
+"""The epilogue of compact kernels: the start value of a sum is added last. A kernel
+with signed epilogues serves layers without them, too. Knows no operator.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ def kind_of(epilogue: Affine, signed: bool) -> str:
 
 
 def columns(epilogue: Affine, bias: Array, signed: bool) -> Ints:
-    """The words of each channel's end: start, multiplier; or start, offset, below,
-    multiplier."""
+    """Return the epilogue words of each channel: start, multiplier; or start, offset,
+    below, multiplier."""
     made = epilogue.columns(bias)
     if not signed or epilogue.below is not None:
         return made
@@ -42,7 +41,7 @@ def read_end(k: Builder, w: Var, signed: bool) -> list[Var]:
 
 
 def ended(k: Builder, finish: AffineFinish, product: Expr, ends: Sequence[Var]) -> Expr:
-    """The int8 value of 256 times a sum."""
+    """Return the int8 value of 256 times a sum."""
     whole = k.let("whole", product + ends[0])
     if len(ends) > 2:
         whole = k.let("whole", corrected(whole, ends[1], ends[2]))

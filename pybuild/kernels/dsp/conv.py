@@ -92,7 +92,8 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
 
 
 def _arranged4(layer: Layer, kernels: Array) -> Array:
-    """Words of four output channels, in blocks of one word or of two side by side."""
+    """Return the words of four output channels, in blocks of one word or of two side by
+    side."""
     first = np.asarray(_first_of_pairs(layer))[::2].reshape(layer.window.groups, -1)
     lanes, whole, parts = len(layer.order), layer.whole // 4, []
     for group in first:
@@ -114,7 +115,7 @@ def _of_fours(layer: Layer, kernels: Array, first: Ints) -> Array:
 
 
 def _lanes(layer: Layer, kernels: Array, channels: Ints) -> Int32s:
-    """Weights of these output channels, as the lanes read them."""
+    """Return the weights of these output channels in the order of the lanes."""
     order = np.asarray(layer.order)
     taken = kernels[channels[:, None], np.maximum(order, 0)]
     made: Int32s = taken.astype(np.int32)
@@ -123,8 +124,8 @@ def _lanes(layer: Layer, kernels: Array, channels: Ints) -> Int32s:
 
 
 def _low(layer: Layer, lanes: Int32s) -> Int32s:
-    """Weights of second channels: with their zero point, which is a weight of 0, too;
-    not of the lanes behind all others, which no input is written to."""
+    """Return the weights of second channels, with their zero point; it is added to
+    weights of 0 as well, but not to unused lanes at the end."""
     made = lanes.copy()
     if layer.centres:
         made[:, : len(layer.lanes)] += layer.zero or 0
@@ -145,7 +146,7 @@ def _words(lanes: Int32s) -> Int32s:
 
 
 def _of_pairs(layer: Layer, kernels: Array, blocks: int, first: Ints) -> Array:
-    """Words of pairs of output channels, so many pairs side by side."""
+    """Return the words of pairs of output channels, with so many pairs side by side."""
     a, b = (_lanes(layer, kernels, first + i) for i in (0, 1))
     a, b = _high(layer, a), _low(layer, b)
     words = np.stack([_words(w) for w in ([a, b] if layer.apart else [256 * a + b])], 2)
@@ -153,7 +154,7 @@ def _of_pairs(layer: Layer, kernels: Array, blocks: int, first: Ints) -> Array:
 
 
 def _first_of_pairs(layer: Layer) -> list[int]:
-    """Output channels: of each pair, as they are computed, the first."""
+    """Return the first output channel of each pair, in order of computation."""
     of_group = block_starts(layer.outputs, layer.last)
     of_group = [c + i for c in of_group for i in range(0, layer.last, 2)]
     groups = range(0, layer.window.out_channels, layer.outputs)
@@ -220,7 +221,7 @@ def offer(
 
 
 def cost(layer: Layer, outputs: int) -> int:
-    """Estimated instructions of so many outputs: products, and putting together."""
+    """Return the estimated instructions for so many outputs, patches included."""
     products = len(layer.order) * (
         _SINGLE if layer.pixels == 1 and not layer.lone else 1
     )
@@ -278,7 +279,8 @@ def candidates(
 
 
 def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
-    """The layer with sums that stay within 32 bits, and weights within their lanes.
+    """Return the layer with sums that stay within 32 bits, and weights that fit their
+    lanes.
 
     Shapes  kernels [O, taps]
     """
@@ -324,7 +326,7 @@ def _of_int4(layers: Sequence[Layer], kernels: Array) -> list[Layer]:
 
 
 def _dividing_turn(layer: Layer) -> int:
-    """Pairs of taps of a turn that leaves none over; 0: there is no such turn."""
+    """Return the pairs of taps per iteration with no rest; 0 if no unrolling fits."""
     pairs = len(layer.lanes) // 2
     return next((u for u in (*UNROLLED, 6, 5, 7, 3) if pairs % u == 0), 0)
 
@@ -352,8 +354,8 @@ def _of_run(layer: Layer, turns: Array) -> int:
 
 
 def _fewer_groups(window: Window) -> int:
-    """Groups, so many computed as one that it has a word of inputs and a pair of
-    outputs; one of all where there is no such number."""
+    """Return a number of groups, merged so that each has a word of inputs and two
+    outputs; 1 if no number fits."""
     groups, outputs = window.groups, window.group_outputs
     for times in range(1, groups):
         whole = times * window.group_channels >= WORD and times * outputs >= 2
@@ -376,7 +378,7 @@ def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
 
 
 def _short(layer: Layer, pixels: int) -> list[Layer]:
-    """The same layer in a compact form, if it has few products."""
+    """Return the same layer in a compact form if it has few products."""
     w = layer.window
     if layer.lone or w.out_channels * w.taps * pixels > _FEW:
         return []
@@ -388,7 +390,8 @@ def _short(layer: Layer, pixels: int) -> list[Layer]:
 
 
 def _smaller(layer: Layer) -> list[Layer]:
-    """The same layer with less scratch, if it has much; in place it needs some."""
+    """Return the same layer with less scratch if it has much; in place it needs
+    some."""
     once = layer.pixels == 1 or layer.lone  # bytes are widened for one use
     if layer.may_be_direct and (once or layer.window.stride_w > 1):
         return [replace(layer, pixels=1, direct=True)]

@@ -48,7 +48,7 @@ class Layer:
 
     @property
     def direct(self) -> bool:
-        """The window of a single pixel is read where it lies."""
+        """True if the window of a single pixel is read in place."""
         alone = self.pixels == 1 and self.window.pointwise
         return alone and self.taps % _LANES == 0
 
@@ -65,7 +65,7 @@ class Layer:
     @property
     def order(self) -> tuple[int, ...]:
         """The tap of each half of the words that are multiplied; -1: its weight is 0.
-        A run begins with a word of its own."""
+        Each run begins with a new word."""
         lanes: list[int] = []
         for start in range(0, self.taps, self.run):
             lanes += [*range(start, start + self.run), *([-1] * (self.run % 2))]
@@ -166,14 +166,15 @@ class Layer:
 
 
 def _order(layer: Layer) -> Ints:
-    """Output channels as they are computed."""
+    """Return the output channels in order of computation."""
     blocks = in_blocks(layer.group_outputs, layer.channels)
     each = layer.group_outputs
     return np.concatenate([blocks + each * g for g in range(layer.window.groups)])
 
 
 def _lanes(layer: Layer, kernels: Array) -> Array:
-    """Weights [O, taps] in the order of multiplication, with zeros between."""
+    """Return weights [O, taps] in order of multiplication, with zeros in unused
+    lanes."""
     order = np.asarray(layer.order)
     made: Array = kernels[:, np.maximum(order, 0)]
     made[:, order < 0] = 0

@@ -42,7 +42,7 @@ _TWICE = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 
 
 def transformed(weights: Array) -> Ints:
-    """[O,4,4,C] of weights [O,3,3,C], 4 times what they are."""
+    """Return weights [O,3,3,C] transformed to [O,4,4,C], scaled by 4."""
     wide = weights.astype(np.int64)
     made: Ints = np.einsum("iy,oyxc,jx->oijc", _TWICE, wide, _TWICE)
     return made

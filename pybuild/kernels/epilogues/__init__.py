@@ -1,2 +1,3 @@
-"""The epilogues of layers: from sums to stored values, in each form that is proven
-equal."""
+"""The epilogues of layers: they turn sums into stored values, in each form proven equal
+to the rule.
+"""

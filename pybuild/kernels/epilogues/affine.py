@@ -1,9 +1,7 @@
-"""Requantisation by one high multiplication, proven equal to the reference.
-
-A rounding rule is a staircase: each value begins at some accumulator. Here a
-multiplier and an offset are sought whose staircase has the same steps; every step
-is checked on both sides. A channel without them ends by the rule itself (exact.py).
-Knows no kernel.
+"""Requantisation by one high multiplication, proven equal to the reference. A rounding
+rule is a step function: each value begins at some accumulator. A multiplier and an
+offset are searched that have the same steps; every step is checked on both sides. A
+channel without them uses the rule itself (exact.py). Knows no kernel.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _MOST = 1024  # layers that are remembered, for kernels of several cores
 
 
 def told_form(signed: bool, clamped: bool) -> str:
-    """An `Affine` in words."""
+    """Describe an `Affine` in words."""
     offset = "an offset for its sign" if signed else "offset"
     held = "low..high" if clamped else "int8"
     return (
@@ -53,17 +51,17 @@ def told_form(signed: bool, clamped: bool) -> str:
 
 @dataclass(frozen=True)
 class Affine:
-    """y = (((256 * acc + offset + (acc < 0 ? below : 0)) * multiplier >> 32) + base)
-    >> shift, which a clamp to low..high then ends.
+    """y = (((256 * acc + offset + (acc < 0 ? below : 0)) * multiplier >> 32) + base) >>
+    shift, clamped to low..high.
 
     Shapes  offsets, multipliers, below: one per output channel; below None: all 0
-    Units   the zero point and half a step are in base or, where that is 0, in offset
-    exact   the end of channels that have no such form: there the multiplier is
-            less than 0, ~ the first word of the channel's row; None: all have one
-    raised  so much more the value is before the clamp, whose high end then is int8's;
-            None: it is as it is
-    joint   the multiplier of all channels, which then is in no table; None: they
-            have their own
+    Units   the zero point and the rounding half are in base or, if that is 0, in offset
+    exact   the rule for channels without such a form: their multiplier is negative, ~
+            the index of the first word of their row; None: all channels have the form
+    raised  the amount by which values are raised before the clamp, so that their high
+            limit is int8's; None: not raised
+    joint   the one multiplier of all channels, which is then in no table; None: they
+            differ
     """
 
     shift: int
@@ -79,21 +77,21 @@ class Affine:
 
     @property
     def clamped(self) -> bool:
-        """The clamp is tighter than int8's own ends."""
+        """True if the clamp is tighter than int8's own limits."""
         return (self.low, self.high) != (-128, 127)
 
     def added(self, bias: Array) -> Ints:
-        """The value that is added to sums before their epilogue: nothing if the rule
-        itself adds the bias."""
+        """Return the value that is added to sums before their epilogue: 0 for channels
+        that use the rule itself, which adds the bias."""
         return np.where(self.multipliers < 0, 0, bias.astype(np.int64))
 
     def rows(self, bias: Array) -> Ints:
-        """The table of `exact`, one row after the other."""
+        """Return the rows of `exact`, for the channels that use it."""
         assert self.exact is not None
         return self.exact.columns(bias)[self.multipliers < 0]
 
     def columns(self, bias: Array, bits: int = FRACTION) -> Ints:
-        """The start value of a channel's sum, times 2^bits, and the numbers of its
+        """Return each channel's start value, times 2^bits, and the numbers of its
         epilogue.
 
         Shapes  bias [O]; returns [O, 2], [O, 4] with `below`, or [O, 1] where joint
@@ -130,7 +128,7 @@ class Affine:
 
     @property
     def words(self) -> str:
-        """The form, for readers of the C: what a kernel has of it."""
+        """The form in words, for readers of the C."""
         form = told_form(self.below is not None, self.clamped)
         if self.exact is None:
             return form
@@ -138,8 +136,8 @@ class Affine:
 
 
 def with_one_factor(end: End) -> End | Affine:
-    """The same epilogue with one factor for all channels, if possible: for layers with
-    a single scale."""
+    """Return the epilogue with one factor for all channels, if possible: for layers
+    with a single scale."""
     if not isinstance(end, Affine) or end.below is not None or end.exact is not None:
         return end
     first = int(end.multipliers[0])
@@ -154,7 +152,7 @@ def ends_key(form: Affine) -> str:
 
 
 def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
-    """The cheap form of a layer's requantisation, where every channel has one.
+    """Return the cheap form of a layer's requantisation, or None if a channel has none.
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
@@ -162,7 +160,7 @@ def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
 
 
 def affine_or_exact(made: ConvParameters, low: Ints, high: Ints) -> Affine | Exact:
-    """The cheap form of each channel that has one, and the rule itself of others."""
+    """Return the cheap form, with the rule itself for channels that have none."""
     found = _proven(made, tuple(low.tolist()), tuple(high.tolist()))
     whole = exact(made, len(low))
     if found is None:
@@ -184,8 +182,8 @@ def _of_rule(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
 def _proven(
     made: ConvParameters, lows: tuple[int, ...], highs: tuple[int, ...]
 ) -> tuple[Affine, Flags] | None:
-    """The form that fits most channels, and those that it does not fit; None: it fits
-    none. Several families of kernels ask for the same layer."""
+    """Return the form that fits most channels, and flags for those it does not fit;
+    None if it fits none. Cached: several families of kernels ask for the same layer."""
     low, high = np.asarray(lows, np.int64), np.asarray(highs, np.int64)
     mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
     bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
@@ -232,12 +230,12 @@ def _proven(
 
 
 def of_products(made: MulParameters) -> Affine | None:
-    """The cheap end of a mul of int8."""
+    """Return the cheap form of an int8 mul."""
     return _of_rule(*products(made))
 
 
 def of_means(made: MeanParameters) -> Affine | None:
-    """The cheap end of a mean of int8: of sums of values as they are, less their zero
+    """Return the cheap form of an int8 mean, for sums of values less their zero
     points."""
     low, high = (np.asarray([made.count * (e - made.x_zero)]) for e in (-128, 127))
     if max(-int(low[0]), int(high[0])) >= REACH:
@@ -253,8 +251,8 @@ def _one_channel(made: MulParameters | MeanParameters) -> ConvParameters:
 
 
 def products(made: MulParameters) -> tuple[ConvParameters, Ints, Ints]:
-    """A mul of int8 as a layer of one channel, and its least and greatest sum: of all
-    products, less the zero points."""
+    """Return an int8 mul as a layer of one channel, with its least and greatest sum:
+    the products of values less their zero points."""
     a, b = (np.asarray([-128, 127]) - zero for zero in (made.a_zero, made.b_zero))
     corners = np.outer(a, b)
     low, high = corners.min(keepdims=True)[0], corners.max(keepdims=True)[0]

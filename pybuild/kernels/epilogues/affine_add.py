@@ -1,6 +1,5 @@
-"""add and sub of int8 by two multiplications, proven equal to the reference.
-
-There are 65536 pairs of values: the form is checked on every one. Knows no kernel.
+"""add and sub of int8 by two multiplications, proven equal to the reference. There are
+65536 pairs of values: the form is checked for each of them. Knows no kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ _INT32 = 1 << 31
 class AffineAdd:
     """y = clamp((a * a_factor + b * b_factor + offset) >> shift), all in int32.
 
-    base  None; else the shift rounds, half to even, and base is added to it
+    base  None: rounding is in the offset; else the shift rounds, half to even, and base
+          is added
     """
 
     a_factor: int
@@ -43,7 +43,7 @@ class AffineAdd:
 
     @property
     def words(self) -> str:
-        """`key` for readers of the C."""
+        """`key` in words, for readers of the C."""
         ties = "" if self.base is None else ", ties to even"
         return (
             "each operand times a factor of its own, their sum shifted to the right"
@@ -53,7 +53,7 @@ class AffineAdd:
 
 @functools.cache
 def affine_add(made: AddParameters) -> AffineAdd | None:
-    """The cheap form of a layer, where there is one."""
+    """Return the cheap form of a layer, or None."""
     wanted = _reference(made)
     scale = made.multiplier * 2.0 ** (made.shift - 31 + made.left)
     if made.rounding == "even":
@@ -73,15 +73,15 @@ def affine_add(made: AddParameters) -> AffineAdd | None:
 
 
 def _to_even(made: AddParameters) -> AffineAdd:
-    """The rule as it is: its one sum, shifted once."""
+    """Return the rule unchanged: its single sum, shifted once."""
     a, b = made.a_multiplier, made.sign * made.b_multiplier
     start = -(made.a_zero * a + made.b_zero * b)
     return AffineAdd(a, b, start, 31 - made.shift, made.y_zero)
 
 
 def _factors(a: float, b: float, outward: bool) -> Iterator[tuple[int, int]]:
-    """Factors near a and b; then both greater by the same share, so that ties, which
-    are far apart, are rounded away from zero."""
+    """Yield factors near a and b; then both made greater by the same share, so that
+    ties, which are far apart, are rounded away from zero."""
     for near in itertools.product(_NEAR, _NEAR):
         yield round(a) + near[0], round(b) + near[1]
     for bits in _OUTWARD if outward else ():
@@ -89,7 +89,7 @@ def _factors(a: float, b: float, outward: bool) -> Iterator[tuple[int, int]]:
 
 
 def _reference(made: AddParameters) -> Ints:
-    """[a, b], both from -128 on, before the clamp."""
+    """Return the reference results [a, b], both from -128 on, before the clamp."""
     x = np.arange(-128, 128)
     a, b = x - made.a_zero, x - made.b_zero
     if made.rounding == "even":
@@ -109,7 +109,8 @@ def _reference(made: AddParameters) -> Ints:
 def _form(
     wanted: Ints, factors: tuple[int, int], shift: int, made: AddParameters
 ) -> AffineAdd | None:
-    """The form with these factors, if an offset keeps every pair where it is."""
+    """Return the form with these factors if an offset gives every pair its value, else
+    None."""
     x = np.arange(-128, 128)
     total = x[:, None] * factors[0] + x * factors[1]
     limits = made.low, made.high

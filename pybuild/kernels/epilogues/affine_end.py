@@ -39,10 +39,10 @@ from pybuild.kernels.epilogues.staircase import FRACTION
 class AffineFinish:
     """The bound values of an Affine, or of the rule itself.
 
-    usual  base and shift are what they are in most layers, and constants; else they
-           are arguments: all other layers share a kernel
-    together  both in one: the base is a number of half steps
-    rows   the table of channels that end by the rule itself, beside others
+    usual  base and shift have the values of most layers and are constants; otherwise
+           they are arguments: all other layers share a kernel
+    together  base and shift share one argument: the base is a number of half steps
+    rows   the table of the channels that use the rule itself
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class AffineFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """The arguments of a part of the kernel."""
+        """The values to pass to a part of the kernel."""
         known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
     def inside(self, params: Mapping[str, Var]) -> AffineFinish:
-        """The same in a part that was given `values`."""
+        """Return the same inside a part that was given `values`."""
         inner = AffineFinish.__new__(AffineFinish)
         inner.epilogue = self.epilogue
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
@@ -98,15 +98,16 @@ class AffineFinish:
         return inner
 
     def factor(self, k: Builder, ends: Expr, at: int) -> Expr:
-        """The factor of a channel, at `at` of the table; or the layer's."""
+        """Return a channel's factor, at `at` of the table, or that of the whole
+        layer."""
         if "factor" in self.bound:
             return self.bound["factor"]
         return k.let("factor", load(ends, at))
 
     @contextmanager
     def cheap(self, k: Builder, factor: Expr, sums: Sequence[Sum]) -> Iterator[None]:
-        """The code of a channel's cheap end, and beside it, where a layer has other
-        channels, the rule itself."""
+        """Write the code of a channel's cheap epilogue; if some channels use the rule
+        itself, also the branch for these."""
         if isinstance(self.epilogue, Affine) and self.epilogue.exact is None:
             yield
             return
@@ -117,18 +118,19 @@ class AffineFinish:
 
     @contextmanager
     def by_itself(self, k: Builder, factor: Expr) -> Iterator[Expr]:
-        """The code of a channel that ends by the rule itself, given the rule's row."""
+        """Open the branch for a channel that uses the rule itself; yield the rule's
+        row."""
         with k.when(factor < 0, rare=True):
             yield offset(self.bound["rows"], const(-1) - factor)
 
     def by_rule(self, sums: Sequence[Sum], row: Expr) -> None:
-        """Sums that are exact, without bias; `row`: of their channel."""
+        """Finish exact sums, without bias, by the rule; `row`: the channel's."""
         assert self.rule is not None
         for acc, y, at in sums:
             self.rule.store(y, at, acc, row)
 
     def narrow(self, scaled: Expr, factor: Expr) -> Expr:
-        """The int8 value of 256 * acc + offset."""
+        """Return the int8 value of 256 * acc + offset."""
         base = self.bound["base"]
         if isinstance(base, Const):
             value = MULHI(scaled, factor) + base
@@ -149,8 +151,8 @@ class AffineFinish:
         )
 
     def row(self, k: Builder, words: Sequence[Expr]) -> tuple[Expr, Expr, Expr]:
-        """The arguments of `by_sign` for a channel, from the words that its table has
-        behind the start value."""
+        """Return the arguments of `by_sign` for a channel, from the words after the
+        start value in its table row."""
         if not isinstance(self.epilogue, Rounded):
             plus, more, factor = words
             return plus, more, factor
@@ -162,7 +164,7 @@ class AffineFinish:
     def by_sign(
         self, k: Builder, total: Expr, bits: int, row: tuple[Expr, Expr, Expr]
     ) -> Expr:
-        """The int8 value of a sum that has its bias, times 2^bits."""
+        """Return the int8 value of a sum that includes its bias, times 2^bits."""
         plus, more, factor = row
         if not isinstance(self.epilogue, Rounded):
             if bits < FRACTION or not isinstance(total, Var):
@@ -179,8 +181,8 @@ class AffineFinish:
 
 
 def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr], Expr]:
-    """What a sum of both products comes to before the clamp, less `lift`; where the
-    shift alone rounds, its offset is less already."""
+    """Return a function from a sum of both products to its value before the clamp, less
+    `lift`. If the shift alone rounds, the offset already includes `lift`."""
     if cheap.base is None:
         return lambda total: total >> cheap.shift
     base = k.arg("base", cheap.base - lift)
@@ -188,20 +190,20 @@ def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr],
 
 
 def is_usual(epilogue: Affine | Exact) -> bool:
-    """True if base and shift, if any, are those of most layers."""
+    """Return True if base and shift, if any, are those of most layers."""
     if isinstance(epilogue, Exact):
         return True
     return (epilogue.base, epilogue.shift) == (0, SHIFTS[0])
 
 
 def is_signed(epilogue: Affine | Exact) -> bool:
-    """True if what a sum starts with is its bias alone: its sign adds to it, or it is
-    shifted by bits of its own."""
+    """Return True if sums start with the bias alone, because the offset depends on
+    their sign."""
     return isinstance(epilogue, Affine) and epilogue.below is not None
 
 
 def row_words(epilogue: Affine | Exact) -> int:
-    """Words of the table for a channel."""
+    """Return the words of the table for one channel."""
     if isinstance(epilogue, Exact):
         return epilogue.size
     if isinstance(epilogue, Rounded):
@@ -212,7 +214,8 @@ def row_words(epilogue: Affine | Exact) -> int:
 
 
 def columns_of(epilogue: Affine | Exact, bias: Array, bits: int) -> tuple[Ints, str]:
-    """The table of sums that are shifted left by so many bits, and what it is."""
+    """Return the table for sums that are shifted left by `bits`, and its
+    description."""
     if isinstance(epilogue, Exact):
         return epilogue.columns(bias), epilogue.row
     words = epilogue.row.replace(f"{1 << FRACTION} * ", f"{1 << bits} * ")
@@ -220,8 +223,8 @@ def columns_of(epilogue: Affine | Exact, bias: Array, bits: int) -> tuple[Ints, 
 
 
 def fraction(epilogue: Affine | Exact) -> int:
-    """Bits that sums are best shifted left by before they end, where their weights may
-    be shifted by any number of them."""
+    """Return the number of bits by which sums are best shifted left before the
+    epilogue, if their weights may be shifted by any number."""
     return 1 if isinstance(epilogue, Rounded) else FRACTION
 
 
@@ -242,5 +245,5 @@ def kind(epilogue: Affine | Exact, usual: bool) -> str:
 
 
 def corrected(scaled: Expr, plus: Expr, minus: Expr) -> Expr:
-    """256 * acc and the offset of its sign; `scaled` is used twice."""
+    """Return 256 * acc plus the offset for its sign; `scaled` is used twice."""
     return scaled + (plus + ((scaled >> 31) & minus))

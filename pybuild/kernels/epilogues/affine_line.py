@@ -1,7 +1,5 @@
-"""Scaling of sums of few values by one product of 32 bits, proven equal to a rule.
-
-The sums that a layer can have are few enough to check the form on each. Knows no
-kernel.
+"""Scales sums by one 32-bit product, proven equal to a rule. For layers that can have
+only a few different sums, so that the form is checked for each. Knows no kernel.
 """
 
 from __future__ import annotations
@@ -30,18 +28,18 @@ class Line:
 
     @property
     def words(self) -> str:
-        """The form, for readers of the C."""
+        """The form in words, for readers of the C."""
         return "requantises by one product of 32 bits, proven equal for every sum"
 
 
 def line(
     sums: Ints, wanted: Ints, scale: float, limits: tuple[int, int]
 ) -> Line | None:
-    """The form of a layer, where there is one.
+    """Return the form of a layer, or None.
 
-    sums    all that there are
-    wanted  what the rule makes of each, before the clamp to `limits`
-    scale   of the rule, about
+    sums    all possible sums
+    wanted  the rule's result for each sum, before the clamp to `limits`
+    scale   the rule's approximate scale
     """
     low, high = limits
     y = np.clip(wanted, low, high)
@@ -55,9 +53,8 @@ def line(
 
 
 def offset_of(total: Ints, y: Ints, shift: int, limits: tuple[int, int]) -> int | None:
-    """The offset that makes (total + offset) >> shift, clamped to `limits`, equal to
-    each of y, all in int32; None: there is none.
-    """
+    """Return an offset for which (total + offset) >> shift, clamped to `limits`, equals
+    each y, all in int32; None if there is no such offset."""
     above, below = y > limits[0], y < limits[1]
     least = np.where(above, (y << shift) - total, -_INT32).max()
     most = np.where(below, ((y + 1) << shift) - 1 - total, _INT32).min()

@@ -1,8 +1,7 @@
-"""Requantisation by two 32-bit products, proven equal to the reference.
-
-For cores without a high multiplication: the multiplier is in two parts, so that
-each product with an accumulator fits 32 bits. Every step of the rounding rule's
-staircase is checked on both sides. Knows no kernel.
+"""Requantisation by two 32-bit products, proven equal to the reference. For cores
+without a high multiplication: the multiplier is split in two parts, so that each
+product with an accumulator fits 32 bits. Every step of the rounding rule is checked on
+both sides. Knows no kernel.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ _Rooms = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
 
 @dataclass(frozen=True)
 class Split:
-    """y = (acc * upper + (acc * lower >> part) + offset + (acc < 0 ? below : 0))
-    >> shift, which a clamp to low..high then ends; no step leaves int32.
+    """y = (acc * upper + (acc * lower >> part) + offset + (acc < 0 ? below : 0)) >>
+    shift, clamped to low..high; no intermediate value leaves int32.
 
-    limit   accumulators are first held within -limit..limit, outside of which there
-            is not a step; None: none needs it
-    exact   the end of channels that have no such form: there `uppers` is less than
-            0, ~ the first word of the channel's row; None: all have one
+    limit   accumulators are first clamped to -limit..limit, outside of which the value
+            no longer changes; None: not needed
+    exact   the rule for channels without such a form: their `uppers` is negative, ~ the
+            index of the first word of their row; None: all channels have the form
     Shapes  uppers, lowers, offsets, shifts, below: one per output channel
     """
 
@@ -81,7 +80,7 @@ class Split:
 
     @property
     def clamped(self) -> bool:
-        """The clamp is tighter than int8's own ends."""
+        """True if the clamp is tighter than int8's own limits."""
         return (self.low, self.high) != (-128, 127)
 
     @property
@@ -96,7 +95,7 @@ class Split:
 
     @property
     def words(self) -> str:
-        """`key` for readers of the C."""
+        """`key` in words, for readers of the C."""
         first = "" if self.limit is None else "held within a limit, then "
         return (
             f"{first}requantises by two products of 32 bits, with the upper and the "
@@ -106,7 +105,7 @@ class Split:
 
 
 def split(made: ConvParameters, low: Ints, high: Ints) -> Split | None:
-    """The form of a layer's requantisation, where every channel has one.
+    """Return the form of a layer's requantisation, or None if a channel has none.
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
@@ -115,7 +114,7 @@ def split(made: ConvParameters, low: Ints, high: Ints) -> Split | None:
 
 
 def split_or_exact(made: ConvParameters, low: Ints, high: Ints) -> Split | Exact:
-    """The form of each channel that has one, and the rule itself of others."""
+    """Return the form, with the rule itself for channels that have none."""
     found = _proven(made, tuple(low.tolist()), tuple(high.tolist()))
     whole = exact(made, len(low))
     if found is None:
@@ -132,8 +131,8 @@ def split_or_exact(made: ConvParameters, low: Ints, high: Ints) -> Split | Exact
 def _proven(
     made: ConvParameters, lows: tuple[int, ...], highs: tuple[int, ...]
 ) -> tuple[Split, Flags] | None:
-    """The form that fits most channels, and those that it does not fit; None: it fits
-    none."""
+    """Return the form that fits most channels, and flags for those it does not fit;
+    None if it fits none."""
     low, high = np.asarray(lows, np.int64), np.asarray(highs, np.int64)
     mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
     bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
@@ -172,7 +171,7 @@ def _proven(
 def _made(
     made: ConvParameters, found: Ints, some: Flags, part: int, held: int | None
 ) -> Split:
-    """`found` with the channels whose scale is 0: they give the zero point."""
+    """Add the channels whose scale is 0 to `found`: their value is the zero point."""
     whole = np.zeros((4, len(some)), np.int64)
     whole[1:3] = made.y_zero
     whole[:, some] = found
@@ -208,7 +207,7 @@ class _Search:
                 self._try(few, self.most[few] - lost, apart)
 
     def _try(self, few: Ints, shifts: Ints, apart: bool) -> None:
-        """The nearest multiplier, then those about it."""
+        """Try the nearest multiplier, then those around it."""
         scaled = self.real[few] * 2.0 ** (self.part + shifts)
         nearest = np.rint(scaled).astype(np.int64)
         good = self._take(few, shifts, nearest[:, None], apart)
@@ -282,13 +281,13 @@ class _Search:
 
 
 def _left(rooms: _Rooms) -> Flags:
-    """Flags for the multipliers that some offset completes."""
+    """Return flags for the multipliers that some offset completes."""
     (low, high), (least, most) = rooms
     return (low <= high) & (least <= most)
 
 
 def _room(least: Ints, most: Ints, at: Flags, before: Flags) -> tuple[Ints, Ints]:
-    """The offsets that keep every step where it is."""
+    """Return the range of offsets that keep every step in place."""
     low = np.where(at, least, -_FAR).max(-1, initial=-_FAR)
     high = np.where(before, most, _FAR).min(-1, initial=_FAR)
     return low, high

@@ -1,6 +1,5 @@
-"""The epilogue of a layer that has none: its sums are stored as they are, int32.
-
-Knows no layer.
+"""The epilogue of a layer without one: its int32 sums are stored as they are. Knows no
+layer.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Bare(Exact):
         return "none: the int32 sums as they are"
 
     def tables(self) -> tuple[Packed, ...]:
-        """There are none."""
+        """Return no tables."""
         return ()
 
     def bind(self, k: Builder, pointer: Expr) -> BareEnd:
@@ -41,12 +40,12 @@ class Bare(Exact):
 
 
 def bare(channels: int) -> Bare:
-    """The epilogue of so many output channels."""
+    """Return the epilogue for so many output channels."""
     return Bare("none", np.zeros((channels, 0), np.int64), 0, 0, 0, 0)
 
 
 def bare_parameters() -> ConvParameters:
-    """The parameters of a layer of plain sums: no zero point."""
+    """Return the parameters of a layer of plain sums, without zero points."""
     return ConvParameters("none", (), (), (), 0, 0, 0, 0)
 
 
@@ -58,13 +57,13 @@ class BareEnd:
         self.values: dict[str, Expr] = {}
 
     def inside(self, params: Mapping[str, Var]) -> BareEnd:
-        """The same in a part of the kernel."""
+        """Return the same inside a part of the kernel."""
         return self
 
     def apply(self, acc: Expr, channel: Operand) -> Expr:
-        """The stored value of an accumulator."""
+        """Return the stored value of an accumulator."""
         return acc
 
     def store(self, y: Expr, at: Operand, acc: Expr, row: Expr) -> None:
-        """Ends a sum; it has no row."""
+        """Store a sum; it has no table row."""
         self.k.store(y, at, acc)

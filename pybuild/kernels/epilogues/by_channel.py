@@ -1,5 +1,5 @@
-"""The epilogue of a layer in kernels that multiply one by one: which form, its table
-and its code. Knows no layer.
+"""The epilogue in kernels that multiply one by one: its form, its table and its code.
+Knows no layer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MOST_EXACT = 0.25  # of channels, beside parts of a multiplier
 def scalar_epilogue(
     made: ConvParameters, low: Ints, high: Ints, target: Target
 ) -> Affine | Split | None:
-    """The cheapest form that is proven for every channel, on that core.
+    """Return the cheapest form that is proven for every channel on that core, or None.
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
@@ -63,7 +63,7 @@ def scalar_epilogue(
 def layer_epilogue(
     made: ConvParameters, low: Ints, high: Ints, target: Target
 ) -> Epilogue:
-    """Likewise, and the rule itself of channels that have no such form."""
+    """Return the cheapest form, with the rule itself for channels that have none."""
     found: Epilogue | None = scalar_epilogue(made, low, high, target)
     if found is not None:
         return found
@@ -75,14 +75,15 @@ def layer_epilogue(
 
 
 def starts_at_zero(epilogue: Epilogue) -> bool:
-    """True if the bias is added at the end: within the offset, or by the rule."""
+    """Return True if the bias is added at the end: within the offset, or by the
+    rule."""
     if isinstance(epilogue, Affine):
         return epilogue.below is None
     return isinstance(epilogue, Exact)
 
 
 def columns(epilogue: AnyEpilogue) -> int:
-    """Words of the table for one output channel."""
+    """Return the words of the table for one output channel."""
     if isinstance(epilogue, Exact | End16):
         return epilogue.size
     if isinstance(epilogue, Split):
@@ -91,12 +92,13 @@ def columns(epilogue: AnyEpilogue) -> int:
 
 
 def exact_of(epilogue: AnyEpilogue) -> Exact | None:
-    """The rule of channels that have no cheaper form, beside others."""
+    """Return the rule for channels without a cheaper form, if the layer has such beside
+    others."""
     return None if isinstance(epilogue, Exact | End16) else epilogue.exact
 
 
 def exact_share(epilogue: AnyEpilogue) -> float:
-    """The share of channels whose epilogue is the rule itself, in a layer with
+    """Return the share of channels that use the rule itself, in a layer that has
     others."""
     if isinstance(epilogue, Exact | End16):
         return 0.0
@@ -105,7 +107,8 @@ def exact_share(epilogue: AnyEpilogue) -> float:
 
 
 def exact_tables(epilogue: Epilogue, bias: Array) -> tuple[Packed, ...]:
-    """The rows of channels that end by the rule itself, beside others."""
+    """Return the table of the channels that use the rule itself, if there are
+    others."""
     if isinstance(epilogue, Exact) or epilogue.exact is None:
         return ()
     lie = f"of each channel that ends by the rule itself: {epilogue.exact.row}"
@@ -115,8 +118,8 @@ def exact_tables(epilogue: Epilogue, bias: Array) -> tuple[Packed, ...]:
 def tables(
     epilogue: AnyEpilogue, bias: Ints, order: Array | None = None
 ) -> tuple[Packed, ...]:
-    """A row for each output channel: its start, if any, and what its end reads; then
-    those of channels that end by the rule itself, beside others."""
+    """Return the table with a row for each output channel, its start value, if any, and
+    its epilogue numbers; then the table of the channels that use the rule itself."""
     if isinstance(epilogue, Bare):
         return ()
     if isinstance(epilogue, Exact | End16):
@@ -125,7 +128,8 @@ def tables(
 
 
 def table(epilogue: Affine | Split, bias: Ints, order: Array | None = None) -> Packed:
-    """A row for each output channel: its start, if any, and what `narrow` reads."""
+    """Return the table with a row for each output channel: its start value, if any, and
+    the numbers that `narrow` reads."""
     wide = epilogue.added(bias)
     below = [] if epilogue.below is None else [epilogue.below]
     if isinstance(epilogue, Split):
@@ -148,7 +152,7 @@ def table(epilogue: Affine | Split, bias: Ints, order: Array | None = None) -> P
 
 
 def _row(epilogue: Affine | Split) -> str:
-    """`table` for readers of the C."""
+    """Describe a row of `table` for readers of the C."""
     if isinstance(epilogue, Split):
         words = "bias, upper and lower part of the factor, offset, shift"
         return words + ", what is added below zero" * (epilogue.below is not None)
@@ -158,9 +162,9 @@ def _row(epilogue: Affine | Split) -> str:
 
 
 class ScalarFinish:
-    """The bound values of an Epilogue; what is the same in most layers is constant.
+    """The bound values of an Epilogue; values that most layers share are constants.
 
-    rows  the table of channels that end by the rule itself, beside others
+    rows  the table of the channels that use the rule itself
     """
 
     def __init__(
@@ -194,17 +198,17 @@ class ScalarFinish:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """The arguments of a part of the kernel."""
+        """The values to pass to a part of the kernel."""
         known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
     @property
     def is_cheap(self) -> bool:
-        """`narrow` is all that a sum needs."""
+        """True if `narrow` serves every sum."""
         return not isinstance(self.epilogue, Exact) and self.epilogue.exact is None
 
     def inside(self, params: Mapping[str, Var]) -> ScalarFinish:
-        """The same in a part that was given `values`."""
+        """Return the same inside a part that was given `values`."""
         inner = ScalarFinish.__new__(ScalarFinish)
         inner.epilogue = self.epilogue
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
@@ -212,11 +216,11 @@ class ScalarFinish:
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
-        """The start value of an accumulator, whose row of the table is at `at`."""
+        """Return the start value of an accumulator; `at`: its row of the table."""
         return const(0) if starts_at_zero(self.epilogue) else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:
-        """The rest of the channel's row; where all end by the rule itself, nothing."""
+        """Load the rest of the channel's row; nothing if all channels use the rule."""
         if isinstance(self.epilogue, Exact):
             return []
         first = 0 if starts_at_zero(self.epilogue) else 1
@@ -230,9 +234,9 @@ class ScalarFinish:
         row: Sequence[Expr],
         ends: Expr,
     ) -> None:
-        """Ends the sums of one channel.
+        """Finish and store the sums of one channel.
 
-        ends  its row of the table
+        ends  the channel's row of the table
         """
         if isinstance(self.epilogue, Exact):
             self._by_rule(sums, ends)
@@ -256,7 +260,7 @@ class ScalarFinish:
             k.store(y, at, self.narrow(k, acc, row))
 
     def narrow(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
-        """The int8 value of an accumulator that has a cheap end."""
+        """Return the int8 value of an accumulator by the cheap form."""
         assert not isinstance(self.epilogue, Exact)
         if isinstance(self.epilogue, Split):
             value = self._by_parts(k, acc, row)
@@ -295,7 +299,7 @@ BoundEnd = ScalarFinish | Bound16
 
 
 def finish_of(k: Builder, epilogue: AnyEpilogue, rows: Expr | None = None) -> BoundEnd:
-    """The bound values of a layer's end; rows: as in ScalarFinish."""
+    """Return the bound values of a layer's epilogue; rows: as in ScalarFinish."""
     if isinstance(epilogue, End16):
         return Bound16(k, epilogue)
     return ScalarFinish(k, epilogue, rows)

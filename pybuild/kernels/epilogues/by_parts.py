@@ -1,5 +1,5 @@
-"""A scale of float64 in two parts of integers: how a sum of 32 or 64 bits is multiplied
-by all its 53 bits and rounded once, as a product of float64 is.
+"""Multiplies sums of 32 or 64 bits by a float64 scale in integers, by all its 53 bits,
+and rounds once, as a product of float64 does.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ BY_PARTS = {"precise": PRECISE, "exact": EXACT, "exact_even": EXACT_EVEN, "real"
 
 
 def parts(scale: float) -> Row:
-    """Upper and lower part of the multiplier of EXACT, the shift of the upper one."""
+    """Return the upper and lower part of the multiplier of EXACT, and the upper one's
+    shift."""
     fraction, power = math.frexp(scale)
     whole = int(fraction * 2.0**53)
     shift = 53 - PART - power
@@ -142,8 +143,8 @@ def parts(scale: float) -> Row:
 
 
 def precise_parts(scale: float) -> Row | None:
-    """Upper and lower word of scale * 2^(64 + shift), and the shift; None where the
-    multiplier of PRECISE has no room for them."""
+    """Return the upper and lower word of scale * 2^(64 + shift), and the shift; None if
+    they do not fit the multiplier of PRECISE."""
     fraction, power = math.frexp(scale)
     shift = max(1, -11 - power)
     if shift > 31 or not scale:
@@ -155,10 +156,11 @@ def precise_parts(scale: float) -> Row | None:
 
 
 def rule_of(scales: tuple[float, ...], most: int, even: bool) -> str:
-    """The name of BY_PARTS that rounds as float64 does in every channel.
+    """Return the name in BY_PARTS of a rule that rounds as float64 does in every
+    channel.
 
     most  the greatest absolute sum
-    even  ties are rounded to even, else away from zero
+    even  whether ties are rounded to even, else away from zero
     """
     ways = ["precise"] if most < 1 << 31 else []
     ways += ["exact", "exact_even"][: 1 + even] if most < 1 << _MOST_BITS else []
@@ -170,7 +172,8 @@ def rule_of(scales: tuple[float, ...], most: int, even: bool) -> str:
 
 @functools.lru_cache(1 << 12)
 def _steps_of_float64(scale: float, most: int, even: bool, name: str) -> bool:
-    """True if each result within int16 begins at the sum where that of float64 does."""
+    """Return True if each result within int16 begins at the same sum as with
+    float64."""
     row = precise_parts(scale) if name == "precise" else parts(scale)
     if row is None or not row[0]:
         return row is not None
@@ -181,7 +184,7 @@ def _steps_of_float64(scale: float, most: int, even: bool, name: str) -> bool:
 
 
 def _scaled(sums: Ints, row: Row, name: str) -> Ints:
-    """The results of a rule for sums of 0 or more."""
+    """Return the results of a rule for sums of 0 or more."""
     multiplier, rest, shift = row
     if name == "precise":
         high = (sums * multiplier + (sums * rest >> 32)) >> 32

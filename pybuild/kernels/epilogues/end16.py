@@ -1,5 +1,5 @@
-"""The epilogue of layers of int16 where several channels are summed together: a row
-of a table for each, whatever its rule, of sums of 32 or 64 bits. Knows no layer.
+"""The int16 epilogue in kernels that sum several channels together: a table row for
+each channel, whatever its rule, for sums of 32 or 64 bits. Knows no layer.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _LEAST = 17  # bits to the right, so that the high half of a product is enough
 class End16:
     """y = clamp(rule(acc + bias))
 
-    form    a name of _GIVEN
-    rows    [channel, word] what the rule is given
-    long    sums have 64 bits; the bias is added to them at the end
-    told    the rule, for readers of the C
+    form    the rule's name in _GIVEN
+    rows    [channel, word] the rule's numbers
+    long    whether sums have 64 bits; the bias is then added at the end
+    told    the rule in words, for readers of the C
     """
 
     form: str
@@ -69,12 +69,12 @@ class End16:
 
     @property
     def is_cheap(self) -> bool:
-        """True if it has few instructions."""
+        """True if it takes few instructions."""
         return self.form in _CHEAP
 
     @property
     def is_short(self) -> bool:
-        """A factor has 15 bits."""
+        """True if factors have 15 bits."""
         return self.form in _SHORT
 
     @property
@@ -99,7 +99,7 @@ class End16:
 
     @property
     def clamped(self) -> bool:
-        """True if its results fit int16 by a clamp."""
+        """True if its results are clamped to less than the range of int16."""
         return (self.low, self.high) != (-32768, 32767)
 
     @property
@@ -115,8 +115,8 @@ class End16:
         return self.told
 
     def table(self, bias: Array, order: Array | None = None) -> Packed:
-        """Rows of all channels, or of those of `order`; bias: what sums begin with, or
-        what is added to them."""
+        """Return the rows of all channels, or of those in `order`; bias: the start
+        value of sums, or what is added to them."""
         wide = bias.astype(np.int64)
         words = [wide]
         if self.long:
@@ -130,10 +130,10 @@ class End16:
 
 
 def end16(finish: Finish, channels: int, long: bool, mulhi: bool) -> End16:
-    """Of each channel, its epilogue.
+    """Return the epilogue with a row for each channel.
 
-    finish  of layers/weights.py
-    mulhi   the core has high halves of products
+    finish  from layers/weights.py
+    mulhi   whether the core computes high halves of products
     """
     if isinstance(finish, Int8Finish):
         rule = finish.rule
@@ -171,7 +171,7 @@ def _columns(
 
 
 def _normal(finish: Finish16) -> list[tuple[int, int]]:
-    """Factors of 15 bits, and shifts to the right of the whole product."""
+    """Return factors of 15 bits, and right shifts of the whole product."""
     if finish.shifts:
         given = zip(finish.multipliers, finish.shifts, strict=True)
         return [(m, s) if m else (0, _LEAST) for m, s in given]
@@ -196,27 +196,27 @@ class Bound16:
 
     @property
     def values(self) -> dict[str, Expr]:
-        """The arguments of a part of the kernel."""
+        """The values to pass to a part of the kernel."""
         return self.bound
 
     @property
     def is_cheap(self) -> bool:
-        """`narrow` is all that a sum needs."""
+        """True if `narrow` serves every sum."""
         return self.epilogue.is_cheap
 
     def inside(self, params: Mapping[str, Var]) -> Bound16:
-        """The same in a part that was given `values`."""
+        """Return the same inside a part that was given `values`."""
         inner = Bound16.__new__(Bound16)
         inner.epilogue = self.epilogue
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
-        """The start value of an accumulator, whose row of the table is at `at`."""
+        """Return the start value of an accumulator; `at`: its row of the table."""
         return const(0) if self.epilogue.long else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:
-        """The rest of the channel's row, where its end is cheap."""
+        """Load the rest of the channel's row if its epilogue is cheap."""
         if not self.is_cheap:
             return []
         word = load(ends, at + 1)
@@ -234,7 +234,7 @@ class Bound16:
     def store(
         self, k: Builder, sums: Sequence[Sum], row: Sequence[Expr], ends: Expr
     ) -> None:
-        """Ends the sums of one channel; ends: its row of the table."""
+        """Finish and store the sums of one channel; ends: its row of the table."""
         for acc, y, at in sums:
             if self.is_cheap:
                 k.store(y, at, self.narrow(k, acc, row))
@@ -242,7 +242,7 @@ class Bound16:
                 self._by_rule(k, acc, offset(y, at), ends)
 
     def narrow(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
-        """The value of an accumulator that has a cheap end."""
+        """Return the value of an accumulator by the cheap form."""
         if self.epilogue.form == "high":
             return self._held(HIGH(acc, row[0]))
         if self.epilogue.form == "precise":
@@ -261,7 +261,7 @@ class Bound16:
         return cast(minimum(maximum(value, low), high), INT16)
 
     def _by_rule(self, k: Builder, acc: Expr, y: Expr, ends: Expr) -> None:
-        """Finishes a sum by the rule, in a separate function, so that the cheap form
+        """Finish a sum by the rule, in a separate function, so that the cheap form
         keeps all registers."""
         epilogue = self.epilogue
         # of a depthwise layer only the bias may have more bits

@@ -1,7 +1,5 @@
-"""The epilogue of a layer by its own rule of rounding: for channels that have no
-cheaper form that is proven equal. A row of a table is all that such a channel needs.
-
-Knows no layer.
+"""The epilogue by the layer's own rounding rule: for channels without a cheaper form
+that is proven equal. Such a channel needs only a row of a table. Knows no layer.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from pybuild.records import dataclass
 class Exact:
     """clamp(rule(acc + bias) + zero point)
 
-    rows  [channel, word] what the rule is given: the multiplier, the shift and, where
-          some channel has one, the shift before it; "even": the bits of the scale
+    rows  [channel, word] the rule's numbers: the multiplier, the shift and, if some
+          channel has one, the shift before it; "even": the bits of the scale
     """
 
     rounding: str
@@ -54,11 +52,11 @@ class Exact:
         return "bias, multiplier, shift" + ", shift before it" * (self.given == 3)
 
     def columns(self, bias: Array) -> Ints:
-        """A row for each channel; bias: what is added to its sum."""
+        """Return a row for each channel; bias: the value added to its sum."""
         return np.concatenate([bias.astype(np.int64)[:, None], self.rows], axis=1)
 
     def table(self, bias: Array, order: Array | None = None) -> Packed:
-        """Rows of all channels, or of those of `order`."""
+        """Return the rows of all channels, or of those in `order`."""
         rows = self.columns(bias)
         rows = rows if order is None else rows[order]
         lie = f"{EACH}: {self.row}"
@@ -66,7 +64,7 @@ class Exact:
 
 
 def exact(made: ConvParameters, channels: int) -> Exact:
-    """The end that every layer of int8 has."""
+    """Return the epilogue that every int8 layer has."""
     rule = int8_finish(made)
     if isinstance(rule, ScaledFinish):
         bits = np.asarray(rule.scales, np.float32).view(np.int32)

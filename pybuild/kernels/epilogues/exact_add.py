@@ -1,6 +1,6 @@
-"""add and sub of int8 and int16 by their own rule: operands are scaled to one unit, a
-fraction of the output's, added, and scaled. Which of it is exact already. Knows no
-core.
+"""add and sub of int8 and int16 by their own rule: operands are scaled to a common
+unit, a fraction of the output's, added, and scaled to the output. Scalings that are
+exact anyway are left out. Knows no core.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ _REACH = {DType.INT8: 255, DType.INT16: 1 << 15}
 
 @dataclass(frozen=True)
 class Term:
-    """x * unit + start, by `scaling`; of the greater scale that is nothing.
+    """x * unit + start, then scaled by `scaling`; the operand with the greater scale
+    needs none.
 
-    minus  it is subtracted from the other; without a scaling its unit says so
+    minus  whether it is subtracted from the other; without a scaling, its unit is
+           negative instead
     """
 
     unit: int
@@ -53,8 +55,8 @@ class ExactAdd:
 
 
 def exact_add(made: AddParameters, dtype: DType) -> ExactAdd | None:
-    """None for rules that add and sub of files do not have, and for scales so far
-    apart that nothing is left of one value, or all of any other."""
+    """Return the form, or None for rules that add and sub of files do not have, and for
+    scales so far apart that a scaling has no form in words."""
     reach = _REACH[dtype] << made.left
     a = _term(made, made.a_zero, made.a_multiplier, made.a_shift, 1, reach)
     b = _term(made, made.b_zero, made.b_multiplier, made.b_shift, made.sign, reach)

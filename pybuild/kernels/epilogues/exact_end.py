@@ -1,6 +1,5 @@
-"""The epilogue of a layer by its own rule of rounding, inside a kernel being written.
-
-It is a function of its own, so that what is cheap keeps all registers.
+"""The epilogue by the layer's own rounding rule, inside a kernel being written. It is a
+separate function, so that cheap code keeps all registers.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Sum = tuple[Expr, Expr, Operand]
 
 
 def end_of(k: Builder, end: Exact) -> RuleEnd:
-    """The bound values of an Exact; of a Bare there are none."""
+    """Return the bound values of an Exact; a Bare has none."""
     return BareEnd(k) if isinstance(end, Bare) else ExactEnd(k, end)
 
 
@@ -46,14 +45,14 @@ class ExactEnd:
         }
 
     def inside(self, params: Mapping[str, Var]) -> ExactEnd:
-        """The same in a part that was given `values`."""
+        """Return the same inside a part that was given `values`."""
         inner = ExactEnd.__new__(ExactEnd)
         inner.k, inner.end = self.k, self.end
         inner.values = {n: params.get(n, v) for n, v in self.values.items()}
         return inner
 
     def store(self, y: Expr, at: Operand, acc: Expr, row: Expr) -> None:
-        """Ends a sum: `row` is its channel's."""
+        """Finish and store a sum; `row`: its channel's."""
         k, name = self.k, f"end_{self.end.key}"
         doc = told("y[0], int8, of one sum", "one row of the table", self.end.words)
         given = {"y": offset(y, at), "acc": acc, "row": row, **self.values}

@@ -1,6 +1,5 @@
 """The epilogue of a layer with int16 activations: from sums of 32 or 64 bits to int16.
-
-Its rules: that of the reference kernels for int64 sums, and of float64 in dense layers.
+Its rules: the reference kernels' for int64 sums, and float64's for dense layers.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ LONG_HIGH = Intrin(
 
 
 def long_high(multiplier: int, shift: int, most: int) -> tuple[int, int] | None:
-    """The multiplier and the shift of `LONG_HIGH` that are those of `WIDE`; None where
-    a product could leave them.
+    """Return the multiplier and the shift of `LONG_HIGH` that equal those of `WIDE`;
+    None if a product could overflow.
 
     most  the greatest absolute sum
     """
@@ -91,7 +90,7 @@ def long_high(multiplier: int, shift: int, most: int) -> tuple[int, int] | None:
 class Finish16:
     """clamp(round(sum * scale))
 
-    multipliers, rests  of each output channel, or of all
+    multipliers, rests  one for each output channel, or one for all
     shifts              bits to the right, at least 1
     rests empty: `WIDE`; shifts too: `HIGH`
     by_parts            else a name of BY_PARTS
@@ -180,11 +179,11 @@ class _Bound:
 
 
 def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
-    """The epilogue of a layer by the rules "wide", "away" and "even".
+    """Return the epilogue of a layer by the rule "wide", "away" or "even".
 
     reach   greatest absolute sum of each output channel
-    Errors  BuildError, naming `where` and the channel, where a scaled sum could leave
-            int32, or what is on the way there int64
+    Errors  BuildError, naming `where` and the channel, if a scaled sum could leave
+            int32, or an intermediate value int64
     """
     is_wide = made.rounding == "wide"
     if is_wide:
@@ -210,7 +209,7 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
 def _must_hold(
     made: ConvParameters, rows: list[tuple[int, int, int]], reach: Ints, where: str
 ) -> None:
-    """Checks that scaled sums fit.
+    """Check that scaled sums fit.
 
     Errors  BuildError that names the first channel that could overflow
     """

@@ -1,4 +1,4 @@
-"""The epilogue of a layer: from accumulator to stored value, int8 or float32."""
+"""The epilogue of a layer: from an accumulator to a stored value, int8 or float32."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from pybuild.records import dataclass
 
 
 class BoundFinish(Protocol):
-    """A finish inside a kernel being written."""
+    """An epilogue inside a kernel being written."""
 
     def apply(self, acc: Expr, channel: Operand) -> Expr:
-        """The stored value of an accumulator of that output channel."""
+        """Return the stored value of an accumulator of that output channel."""
 
 
 class Finish(Protocol):
@@ -137,21 +137,22 @@ class BoundScaled:
 
 
 def carried(bound: Any) -> dict[str, Expr]:
-    """The values of a bound finish by their field, for a function that has them as
-    parameters."""
+    """Return the values of a bound epilogue by field name, to pass them to a
+    function."""
     values = {f.name: getattr(bound, f.name) for f in fields(bound)}
     kinds = (Intrin, DType, type(None))
     return {n: v for n, v in values.items() if not isinstance(v, kinds)}
 
 
 def scaled(acc: Expr, scale: Expr, low: Expr, high: Expr, zero_point: Expr) -> Expr:
-    """The value of an accumulator; low, high: before the zero point, in float32."""
+    """Return the value of an accumulator; low, high: limits before the zero point, in
+    float32."""
     return cast(SCALE_ROUND(acc, scale, low, high) + zero_point, INT8)
 
 
 @dataclass(frozen=True)
 class FloatClamp:
-    """min(max(acc, low), high); a missing end costs nothing."""
+    """min(max(acc, low), high); a missing limit costs nothing."""
 
     low: float | None = None
     high: float | None = None
@@ -178,7 +179,7 @@ class FloatClamp:
         return _Clamped(*self.bind_ends(k, pointer))
 
     def bind_ends(self, k: Builder, pointer: Expr) -> tuple[Var | None, Var | None]:
-        """The least and the greatest value, where there is one."""
+        """Bind the least and the greatest value, if they exist."""
         if self.low is None and self.high is None:
             return None, None
         limits = k.row("limits", i32(pointer), FLOAT32)
@@ -203,7 +204,7 @@ class _Clamped:
 def int8_finish(
     made: ConvParameters, dtype: DType = DType.INT8
 ) -> Int8Finish | ScaledFinish:
-    """The epilogue of a layer whose sums are int32."""
+    """Return the epilogue of a layer whose sums are int32."""
     if made.rounding == "even":
         return ScaledFinish(made.scales, made.low, made.high, made.y_zero)
     limits = (made.low, made.high)

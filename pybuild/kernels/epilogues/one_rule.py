@@ -1,5 +1,5 @@
-"""Requantisation by the rule itself, with one multiplier for all, on vectors of four
-words: what is left of an element-wise layer without a cheaper proven form.
+"""Requantisation by the rule itself on vectors of four words, with one multiplier for
+all: for elementwise layers without a cheaper proven form.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class OneRule:
-    """`rule`, a name of _RULES or "" for none, of value * 2^left.
+    """`rule` applied to value * 2^left; `rule` is a name of _RULES, or "" for none.
 
-    right  minus the bits to the right, as its instruction wants them
+    right  the right shift, negated, as its instruction expects it
     """
 
     rule: str
@@ -44,7 +44,7 @@ class OneRule:
         return _WORDS[self.rule]
 
     def bind(self, k: Builder, name: str = "") -> Callable[[Expr], Expr]:
-        """The function that scales a vector that was shifted left."""
+        """Return a function that scales a vector that was shifted left."""
         if not self.rule:
             return lambda value: value
         multiplier = k.arg(f"{name}multiplier", self.multiplier)
@@ -54,14 +54,14 @@ class OneRule:
         return lambda value: self.apply(value, multiplier, right)
 
     def apply(self, value: Expr, multiplier: Expr, right: Expr) -> Expr:
-        """A vector that was shifted left, scaled."""
+        """Scale a vector that was shifted left."""
         return _RULES[self.rule](value, multiplier, right) if self.rule else value
 
 
 def one_rule(rounding: str, multiplier: int, shift: int, reach: int) -> OneRule | None:
-    """The rule with a multiplier and a shift as in ops/fixed_point/quant.py.
+    """Return the rule for a multiplier and a shift as in ops/fixed_point/quant.py.
 
-    reach  values are at most that far from 0
+    reach  the greatest absolute value
     """
     if multiplier == 0:
         return OneRule("double", 0, -1, 0)

@@ -183,7 +183,7 @@ def requant(
 def check_reach(
     where: str, rounding: str, multiplier: int, shift: int, reach: int
 ) -> None:
-    """Accumulators up to `reach`, scaled, plus a zero point, fit int32.
+    """Check that accumulators up to `reach`, scaled, plus a zero point, fit int32.
 
     Units   multiplier and shift as in `requant`
     Errors  BuildError, naming `where`
@@ -207,7 +207,7 @@ class Scaler:
     dtype: DType
 
     def apply(self, acc: Expr, channel: Operand) -> Expr:
-        """The stored value of an accumulator of that output channel."""
+        """Return the stored value of an accumulator of that output channel."""
         if self.left is not None:
             acc = acc * (const(1) << _at(self.left, channel))
         scaled = self.rule(acc, _at(self.multiplier, channel), _at(self.shift, channel))
@@ -219,7 +219,7 @@ def _at(value: Expr, channel: Operand) -> Expr:
 
 
 def packed(rule: Requant) -> tuple[Packed, ...]:
-    """The tables that `scaler` expects, in its order of pointers."""
+    """Return the tables that `scaler` expects, in the order of its pointers."""
     if not rule.per_channel:
         return ()
     multipliers = np.asarray(rule.multipliers, np.int32)
@@ -233,7 +233,7 @@ def packed(rule: Requant) -> tuple[Packed, ...]:
 
 
 def scaler(k: Builder, rule: Requant, pointer: Operand) -> Scaler:
-    """Binds a Requant: tables from pointers `pointer`..., scalars as arguments."""
+    """Bind a Requant: tables from pointer `pointer` on, scalars as arguments."""
     left: Expr | None = None
     if rule.per_channel:
         at = i32(pointer)

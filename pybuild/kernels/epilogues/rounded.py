@@ -58,7 +58,7 @@ class Rounded(Affine):
         return "256 * bias, shift less 1, factor"
 
     def columns(self, bias: Array, bits: int = FRACTION) -> Ints:
-        """Likewise; returns [O, 3]."""
+        """Return the same as Affine.columns, of shape [O, 3]."""
         assert self.below is not None
         return np.stack([self.added(bias) << bits, self.below, self.multipliers], 1)
 
@@ -79,7 +79,8 @@ class Rounded(Affine):
 def rounded(
     made: ConvParameters, low: Ints, high: Ints
 ) -> tuple[Rounded, Flags] | None:
-    """The form, and the channels that it does not fit; None: it fits none.
+    """Return the form, and flags for the channels that it does not fit; None if it fits
+    none.
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
@@ -108,7 +109,7 @@ def rounded(
 
 
 def with_exact(form: Rounded, missing: Flags, made: ConvParameters) -> Rounded:
-    """The form beside the rule itself of channels that it does not fit."""
+    """Return the form, with the rule itself for channels that it does not fit."""
     if not missing.any():
         return form
     whole = exact(made, len(missing))
@@ -118,7 +119,7 @@ def with_exact(form: Rounded, missing: Flags, made: ConvParameters) -> Rounded:
 
 
 def value(form: Rounded, channel: int, acc: Array) -> Array:
-    """The results of the form for sums, in 64 bits."""
+    """Return the results of the form for sums, in 64 bits."""
     sums: Ints = acc.astype(np.int64)
     product = 2 * sums * form.multipliers[channel]
     assert form.below is not None

@@ -1,7 +1,6 @@
-"""The staircase of a rounding rule, and multipliers with offsets that have the same.
-
-Each value begins at some accumulator: every such step is checked on both sides. Knows
-no kernel.
+"""The steps of a rounding rule, and the search for multipliers and offsets with the
+same steps. Each value begins at some accumulator: every such step is checked on both
+sides. Knows no kernel.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ Sides = tuple[tuple[Flags, Flags], ...]
 
 @dataclass(frozen=True)
 class Staircase:
-    """Where a layer's values begin.
+    """The accumulators at which a layer's values begin.
 
-    low, high  accumulators of each channel, both included
-    steps      [channel, step] values from which on a layer's are one more
-    first      [channel, step] the least accumulator that reaches a step; low: all
-               reach it, high + 1: none does
+    low, high  the range of accumulators of each channel, both included
+    steps      [channel, step] the values, each of which is reached at one accumulator
+    first      [channel, step] the least accumulator that reaches a step; low: all reach
+               it, high + 1: none does
     """
 
     shift: int
@@ -55,7 +54,8 @@ class Staircase:
 def staircase(
     made: ConvParameters, some: Flags, low: Ints, high: Ints
 ) -> Staircase | None:
-    """Of some channels.
+    """Return the staircase of some channels, or None if a step is not near its expected
+    place.
 
     Shapes  some, low, high: of all output channels
     """
@@ -79,8 +79,8 @@ def staircase(
 def _first_of(
     made: ConvParameters, mult: Ints, bits: Ints, scales: Floats | None, steps: Ints
 ) -> Ints | None:
-    """[channel, step] the least accumulator that reaches a step, of a few channels.
-    None: a step is not near where it should be."""
+    """Return the least accumulator that reaches each step, [channel, step]; None if a
+    step is not near its expected place."""
     real = mult * 2.0 ** (bits - 31.0)
     values = steps - made.y_zero - 0.5
     place = values / real[:, None]
@@ -108,7 +108,7 @@ def _first_of(
 
 @dataclass(frozen=True)
 class _Rule:
-    """The reference's rounding, of a few channels."""
+    """The reference's rounding, for a few channels."""
 
     made: ConvParameters
     mult: Ints
@@ -116,7 +116,7 @@ class _Rule:
     scales: Floats | None
 
     def reached(self, acc: Ints, channel: Ints, steps: Ints) -> Flags:
-        """Whether accumulators of channels are as great as steps; shapes broadcast."""
+        """Return whether accumulators of channels reach steps; shapes broadcast."""
         made = self.made
         if made.rounding == "even" and self.scales is not None:
             factors = self.scales.astype(np.float32)[channel]
@@ -129,12 +129,12 @@ class _Rule:
 
 
 def searched(stairs: Staircase, nearest: Ints, far: int) -> tuple[Ints, Flags]:
-    """Multipliers, offsets from 0 on, offsets below 0: [3, channel]; and which channels
-    have none.
+    """Search multipliers, offsets from 0 on, and offsets below 0: return [3, channel],
+    and flags for the channels without a solution. For each channel the first
+    multiplier, from the nearest on, is taken for which an offset exists: one for all
+    accumulators, else one of their own for negative ones.
 
-    Of each channel the first multiplier, from the nearest on, that some offset
-    completes: one for all accumulators, else one of their own for those below 0.
-    far  of multipliers from the nearest, at most
+    far  the greatest distance of multipliers from the nearest
     """
     count = len(nearest)
     found = np.zeros((3, count), np.int64)
@@ -152,11 +152,11 @@ def searched(stairs: Staircase, nearest: Ints, far: int) -> tuple[Ints, Flags]:
 def _first(
     stairs: Staircase, nearest: Ints, far: int, apart: bool
 ) -> tuple[Flags, Ints]:
-    """For each channel the first multiplier that some offset completes.
+    """For each channel, return the first multiplier for which an offset exists. Mostly
+    it is the nearest. Of the others, only those within the bounds of real arithmetic
+    are tried: first with the deciding steps, then with all steps.
 
-    The nearest mostly is. Of the others only those are tried that real numbers allow,
-    with the steps that decide, and with all steps the first that these let through.
-    apart  accumulators below 0 may have an offset of their own
+    apart  whether negative accumulators may have an offset of their own
     """
     good, chosen = _pick(stairs, nearest, apart)
     left = np.flatnonzero(~good)
@@ -185,12 +185,12 @@ def _first(
 
 @functools.cache
 def outwards(far: int) -> Ints:
-    """-1, 1, -2, 2, ... to as far."""
+    """Return -1, 1, -2, 2, ... up to `far`."""
     return np.asarray(sorted(range(-far, far + 1), key=abs)[1:], np.int64)
 
 
 def some_of(stairs: Staircase, part: Ints) -> Staircase:
-    """Some channels."""
+    """Return the staircase of the channels in `part`."""
     return replace(
         stairs, low=stairs.low[part], high=stairs.high[part],
         steps=stairs.steps[part], first=stairs.first[part],
@@ -200,14 +200,11 @@ def some_of(stairs: Staircase, part: Ints) -> Staircase:
 def _between(
     stairs: Staircase, sides: Sides, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Of the slopes of low to high, in values for an accumulator, those that real
-    numbers allow are between these.
-
-    Of a step and another one, whose values are v apart and whose accumulators are f
-    apart, v < slope * (f + 1) holds if one offset serves both. At either end the two
-    steps that ask for most are seen, and the end moves to where they are content: what
-    it leaves out no offset completes.
-    """
+    """Narrow the range of slopes, in values per accumulator, to those possible in real
+    arithmetic. If one offset serves two steps whose values are v apart and whose
+    accumulators are f apart, then v < slope * (f + 1). At either end of the range the
+    two most demanding steps are found, and the end moves to where they are satisfied:
+    no offset exists for the slopes that this excludes."""
     rows = np.arange(len(low))
     for side in sides * _TURNS:
         for slope in (low, high):
@@ -223,7 +220,8 @@ def _between(
 
 
 def _deciding(stairs: Staircase, sides: Sides, low: Floats, high: Floats) -> Staircase:
-    """Of each channel the steps that leave the least room to a few of these slopes."""
+    """Return, for each channel, the steps that leave the least room at a few of these
+    slopes."""
     slopes = [low + part * (high - low) for part in np.linspace(0, 1, _FEW)]
     found = [_outermost(stairs, side, slope) for side in sides for slope in slopes]
     which = np.stack([steps for one, other, _ in found for steps in (one, other)], 1)
@@ -236,8 +234,8 @@ def _deciding(stairs: Staircase, sides: Sides, low: Floats, high: Floats) -> Sta
 def _outermost(
     stairs: Staircase, side: tuple[Flags, Flags], slope: Floats
 ) -> tuple[Ints, Ints, Flags]:
-    """[channel] the step that asks for the greatest offset, the one that asks for the
-    least, and whether there are both."""
+    """Return, for each channel, the step that needs the greatest offset, the one that
+    needs the least, and whether both exist."""
     over = stairs.steps - slope[:, None] * stairs.first
     at, before = side
     one = np.where(at, over, -_FAR).argmax(1)
@@ -247,8 +245,8 @@ def _outermost(
 
 
 def _pick(stairs: Staircase, multipliers: Ints, apart: bool) -> tuple[Flags, Ints]:
-    """Of each channel's one multiplier, whether some offset completes it, and the
-    middle ones of those that do; as in `searched`."""
+    """Check one multiplier for each channel: return whether an offset exists, and the
+    multiplier with the middle of the possible offsets, as in `searched`."""
     least, most = _ends(stairs, multipliers)
     rooms = [_room(least, most, *side) for side in _sides(stairs, apart)]
     valid = (multipliers > 0) & (multipliers < 1 << 31)
@@ -258,7 +256,8 @@ def _pick(stairs: Staircase, multipliers: Ints, apart: bool) -> tuple[Flags, Int
 
 
 def _ends(stairs: Staircase, multipliers: Ints) -> tuple[Ints, Ints]:
-    """[channel, step] the least and the greatest offset that keep a step in place."""
+    """Return the least and the greatest offset that keep each step in place: [channel,
+    step]."""
     m = np.clip(multipliers, 1, (1 << 31) - 1)[:, None]
     # the least 256 * acc + offset whose value is at least the step
     wanted = (stairs.steps << stairs.shift) - stairs.base
@@ -269,8 +268,9 @@ def _ends(stairs: Staircase, multipliers: Ints) -> tuple[Ints, Ints]:
 
 
 def _quotients(of: Ints, by: Ints) -> Ints:
-    """Rounded up, where they are less than 2^52, as all are that some offset completes:
-    of doubles, at most one off, and put right. Dividing integers takes far longer."""
+    """Return quotients rounded up, for results below 2^52, as all are for which an
+    offset exists. They are computed in doubles, at most one off, and corrected; integer
+    division is far slower."""
     near = np.ceil(of / by).astype(np.int64)
     rest = near * by
     rest -= of
@@ -280,8 +280,8 @@ def _quotients(of: Ints, by: Ints) -> Ints:
 
 
 def _sides(stairs: Staircase, apart: bool) -> Sides:
-    """[channel, step] where the least and the greatest of `_ends` count: with one
-    offset; with two, from 0 on, and below."""
+    """Return the masks [channel, step] for the least and the greatest of `_ends`: with
+    one offset; or with two, for accumulators from 0 on and for negative ones."""
     first = stairs.first
     at = first <= stairs.high[:, None]
     before = first > stairs.low[:, None]
@@ -293,7 +293,7 @@ def _sides(stairs: Staircase, apart: bool) -> Sides:
 
 
 def _room(least: Ints, most: Ints, at: Flags, before: Flags) -> tuple[Ints, Ints]:
-    """The offsets that keep every step where it is."""
+    """Return the range of offsets that keep every step in place."""
     low = np.where(at, least, -_LARGEST).max(-1, initial=-_LARGEST)
     high = np.where(before, most, _LARGEST).min(-1, initial=_LARGEST)
     return low, high

@@ -1,1 +1,3 @@
-"""Layers as kernels of several cores see them: weights, geometry, known sums."""
+"""Layers as the kernels of several cores see them: weights, geometry, accumulator
+ranges.
+"""

@@ -1,7 +1,6 @@
-"""The layer that dsp/conv_code.py writes kernels for: a convolution, how many of its
-pixels are computed together, and the order in which its taps are read.
-
-Knows no weight and no node.
+"""The layer for which dsp/conv_code.py writes kernels: a convolution, how many of its
+pixels are computed together, and the order in which its taps are read. Knows no weight
+and no node.
 """
 
 from __future__ import annotations
@@ -29,17 +28,18 @@ WORD = 4  # bytes that one load widens
 class Layer:
     """A convolution as its kernel sees it; `pixels` of a row are done together.
 
-    direct  of a pointwise one: bytes are widened as they are read, each time again
-    turn    pairs of taps of a turn, where the usual ones would have some of zeros; 0:
-            as usual
-    runs    of turns, after each of which sums of two channels in one are told apart:
-            all in one could leave 32 bits
-    apart   words hold taps of one channel, as where it is alone: weights are -128
-    by_pairs  two output channels are done together and no more: little code
-    long    where all pixels are there all pairs of taps are one turn
-    int4    a half of a weight word holds the weights of four output channels
-    zero    is added to weights of nine bits, which makes uint8 of them; None: they
-            have eight
+    direct  for a pointwise layer: bytes are widened each time they are read, without a
+            patch
+    turn    pairs of taps per iteration, where the usual unrolling would process many
+            zeros; 0: as usual
+    runs    number of runs; after each, the sums of two channels in one word are
+            separated, as a single run could leave 32 bits
+    apart   words hold taps of a single channel, as for a lone channel: some weights are
+            -128
+    by_pairs  only two output channels are computed together: compact code
+    long    all pairs of taps are unrolled into one iteration for full blocks of pixels
+    int4    half a weight word holds the weights of four output channels
+    zero    added to 9-bit weights to make them uint8; None: they have 8 bits
     """
 
     window: Window
@@ -57,31 +57,32 @@ class Layer:
 
     @property
     def centres(self) -> bool:
-        """True if what the zero point of the weights adds is taken off the sums: a
-        word of a channel that is alone has room for nine bits."""
+        """True if the zero point of the weights must be subtracted from the sums; the
+        words of a lone channel have room for nine bits."""
         return self.zero is not None and not self.lone
 
     @property
     def counted(self) -> int:
-        """Pairs of inputs that are summed in a turn for that."""
+        """Pairs of inputs that are summed per iteration for that correction."""
         return next(n for n in (4, 3, 2, 1) if len(self.lanes) // 2 % n == 0)
 
     @property
     def separate(self) -> bool:
-        """True if the sums of two channels reach the epilogue one by one."""
+        """True if the epilogue receives the sums of two channels separately."""
         return self.apart or self.int4
 
     @property
     def may_be_long(self) -> bool:
-        """True if one turn, of more pairs than usual, does all: it is not a loop."""
+        """True if one iteration, of more pairs than usual, covers all taps without a
+        loop."""
         usual = self.runs == 1 and not (self.lone or self.by_pairs)
         return usual and self.turns > 3 and len(self.order) // 2 <= _LONG
 
     @property
     def exact_turn(self) -> int:
-        """Pairs of taps of a turn that leaves none over, where the usual ones would do
-        much for nothing: a window of 3x3 of 3 channels is 15 pairs, one of 60 channels
-        30. 0: none does."""
+        """Pairs of taps per iteration without a rest, where the usual unrolling would
+        waste much: a 3x3 window of 3 channels has 15 pairs, one of 60 channels 30. 0:
+        there is no such number."""
         pairs = len(self.lanes) // 2
         if -pairs % UNROLLED[-1] <= _ZEROS * pairs:
             return 0
@@ -89,14 +90,14 @@ class Layer:
 
     @property
     def may_be_direct(self) -> bool:
-        """True if words of the row are what turns read."""
+        """True if the loop can read words directly from the row."""
         w = self.window
         alone = w.pointwise and w.groups == 1 and w.channels % 8 == 0
         return alone and not self.centres
 
     @property
     def blocks(self) -> int:
-        """Pairs of output channels done together."""
+        """Pairs of output channels computed together."""
         return 1 if self.by_pairs else SUMS // self.pixels
 
     @property
@@ -106,7 +107,8 @@ class Layer:
 
     @property
     def lone(self) -> bool:
-        """An output channel has none beside it: weight words hold its taps alone."""
+        """True if a group has one output channel: weight words then hold its taps
+        alone."""
         return self.outputs == 1
 
     @property
@@ -125,14 +127,14 @@ class Layer:
 
     @property
     def odd(self) -> str:
-        """The part of the key that depends on the number of outputs."""
+        """The part of the key that depends on a leftover output channel."""
         if self.int4:
             return "odd" if self.outputs % INT4_OUTPUTS else ""
         return "lone" if self.lone else "odd" if self.outputs % 2 else ""
 
     @property
     def end_size(self) -> int:
-        """Words of the table of ends for each pair, or one that is alone."""
+        """Words of the epilogue table for each pair, or for a lone channel."""
         words = row_words(self.epilogue)
         if not self.lone:
             return 2 * words
@@ -144,37 +146,38 @@ class Layer:
 
     @property
     def run_turns(self) -> int:
-        """Turns of a run; the last may have fewer."""
+        """Iterations per run; the last run may have fewer."""
         return -(-self.turns // self.runs)
 
     @property
     def whole(self) -> int:
-        """Of these those in full blocks; those behind go in pairs, or fours. Of
-        blocks that are no larger all or none: a loop for the last one would be the same
-        code again."""
+        """Output channels in full blocks; the others are computed in pairs, or in
+        fours. It is 0 if blocks are no larger than these and channels are left over: a
+        loop for the last one would repeat the same code."""
         left = self.outputs % (2 * self.blocks)
         return 0 if 2 * self.blocks == self.last and left else self.outputs - left
 
     @property
     def last(self) -> int:
-        """Output channels done together behind the full blocks."""
+        """Output channels computed together after the full blocks."""
         return INT4_OUTPUTS if self.int4 else 2
 
     @property
     def twice(self) -> bool:
-        """The pixel that each short row leaves over takes two blocks at a time: it has
-        as many sums."""
+        """True if the leftover pixel of each short row takes two blocks at a time: it
+        then has as many sums as two pixels."""
         short = self.window.out_width % self.pixels and self.window.out_width < _SHORT
         return bool(short) and self.outputs % (4 * self.blocks) == 0
 
     @property
     def gathered(self) -> bool:
-        """Less than a word of a row is together: windows are copied byte by byte."""
+        """True if less than a word of a row is contiguous: windows are then copied byte
+        by byte."""
         return self.window.run < WORD
 
     @property
     def written_rows(self) -> int:
-        """Rows of a window inside the row whose widening is written out; 0: a loop."""
+        """Rows of a window inside the row whose widening is unrolled; 0: a loop."""
         w = self.window
         few = w.kernel_h <= 3 and w.run <= WRITTEN_OUT and w.dilation_h == 1
         whole = not (self.gathered or w.pointwise or w.by_taps or w.groups > 1)
@@ -182,7 +185,7 @@ class Layer:
 
     @property
     def run(self) -> int:
-        """Bytes that are widened together: neighbours in the row, or in the copy."""
+        """Bytes that are widened together: contiguous in the row, or in the copy."""
         return self.taps if self.gathered else self.window.run
 
     @property
@@ -191,7 +194,7 @@ class Layer:
 
     @property
     def lanes(self) -> tuple[int, ...]:
-        """The tap of every int16 that is written to the patch; -1: of none."""
+        """The tap of every int16 that is written to the patch; -1: none."""
         lanes: list[int] = []
         for start in range(0, self.taps, self.run):
             lanes += [-1 if t < 0 else start + t for t in _lanes(self.run)]
@@ -199,51 +202,53 @@ class Layer:
 
     @property
     def unrolled(self) -> int:
-        """Pairs of taps in one turn: the largest that leaves none over."""
+        """Pairs of taps per iteration: the most that leave no rest."""
         if self.turn:
             return self.turn
         pairs = len(self.lanes) // 2
         return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
 
     def unrolled_of(self, pixels: int) -> int:
-        """The same where so many pixels are done together."""
+        """Return the same for blocks of so many pixels."""
         whole = self.long and pixels == self.pixels
         return len(self.order) // 2 if whole else self.unrolled
 
     @property
     def order(self) -> tuple[int, ...]:
-        """`lanes` up to a whole number of turns; -1: its weight is 0."""
+        """`lanes`, padded to a whole number of iterations; -1: its weight is 0."""
         lanes = self.lanes
         return (*lanes, *[-1] * (-len(lanes) % (2 * self.unrolled)))
 
     @property
     def step(self) -> int:
-        """The distance of a pair of taps: in words of the patch, or in bytes of the
+        """The distance between pairs of taps: in words of the patch, or in bytes of the
         row."""
         return 2 if self.direct else self.pixels
 
     @property
     def patch(self) -> int:
-        """Words of the patch."""
+        """The size of the patch in words."""
         return len(self.order) // 2 * self.pixels
 
     @property
     def scratch(self) -> int:
-        """Bytes of the patch and, behind it, of a window that leaves the row."""
+        """Bytes of the patch and, after it, of a window that leaves the row."""
         if self.direct:
             return 0
         return 4 * self.patch + (self.taps if self.copies else 0)
 
     @property
     def copies(self) -> bool:
-        """Windows that leave the row, or all, are put together byte by byte."""
+        """True if windows that leave the row, or all windows, are assembled byte by
+        byte."""
         odd = self.window.padded and self.window.group_channels % WORD > 0
         return odd or self.gathered
 
     @property
     def cut(self) -> bool:
-        """Windows that leave the row are filled with zero points, then over them goes
-        what is inside: their rows are a word of neighbours, or more."""
+        """True if windows that leave the row are first filled with zero points, then
+        overwritten with the values inside: for rows of at least a word of contiguous
+        bytes."""
         return self.copies and not (self.window.by_taps or self.gathered)
 
     @property
@@ -256,8 +261,8 @@ class Layer:
 
     @property
     def sums(self) -> str:
-        """The part of the key that depends on how weights lie, and where the sums of
-        two channels are kept."""
+        """The part of the key that depends on the layout of weights, and on how the
+        sums of two channels are kept."""
         kept = "apart" if self.apart else "runs" if self.runs > 1 else ""
         if self.centres:
             return f"w9by{self.counted}" + f"_{kept}" * bool(kept)
@@ -304,7 +309,7 @@ class Layer:
         )
 
     def part_doc(self, pixels: int) -> str:
-        """The comment in the C of the innermost part, for so many pixels."""
+        """Return the comment in the C of the innermost part, for so many pixels."""
         many = "a pixel" if pixels == 1 else f"{pixels} pixels"
         if self.lone:
             return f"The only output channel of {many}: two taps a word, all in order."
@@ -334,15 +339,15 @@ class Layer:
 
 
 def form(count: int, written_out: int = WRITTEN_OUT) -> str:
-    """The way to widen so many bytes: unrolled, or in a loop of words."""
+    """Return how so many bytes are widened: unrolled, or in a loop over words."""
     if count <= written_out:
         return f"run{count}"
     return "twos" if count % 8 == 0 else ("ones", "tail1", "tail2", "tail2")[count % 4]
 
 
 def _lanes(run: int) -> list[int]:
-    """Bytes of a run as words give them: even ones, odd ones; the last word may
-    reach back into the one before."""
+    """Return the bytes of a run in widened order, even then odd bytes of each word; the
+    last word may reach back into the one before."""
     lanes: list[int] = []
     for at in range(0, run - 3, 4):
         lanes += [at, at + 2, at + 1, at + 3]

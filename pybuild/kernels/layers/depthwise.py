@@ -26,11 +26,12 @@ MOST_SCRATCH = 1 << 12  # bytes of an image that is widened at once
 class Layer:
     """A depthwise convolution as its kernel sees it; `columns` are done together.
 
-    image  None: a call makes one row, of rows that need not be neighbours
-    whole  of an image: all rows of four channels are widened at once, padding beside
-           them; else those under a window, in a ring
-    nine   weights have nine bits: a word of flash is a pair of them, and sums are not
-           shifted
+    image  the rows of a whole image per call; None: a call makes one row, from rows
+           that need not be adjacent
+    whole  for an image: all rows of four channels are widened at once, with padding
+           between them; otherwise only the rows under a window, in a ring
+    nine   weights have nine bits: a word of flash holds a pair of them, and sums are
+           not shifted
     """
 
     window: Window
@@ -47,7 +48,8 @@ class Layer:
 
     @property
     def columns(self) -> int:
-        """Pixels of a row whose sums the registers hold: an even number, or all."""
+        """Pixels of a row whose sums fit in registers: an even number, or the whole
+        row."""
         w = self.window
         if w.dilation_w > 1:
             return min(2, w.out_width)
@@ -60,12 +62,12 @@ class Layer:
 
     @property
     def rest(self) -> int:
-        """Pixels behind the last whole group of columns."""
+        """Pixels after the last full group of columns."""
         return self.window.out_width % self.columns
 
     @property
     def may_rest(self) -> bool:
-        """Layers with and without a pair of pixels behind share a kernel."""
+        """True if layers with and without a leftover pair of pixels share a kernel."""
         return self.columns == 4 and self.rest in (0, 2)
 
     @property
@@ -78,20 +80,20 @@ class Layer:
 
     @property
     def row_words(self) -> int:
-        """Pairs of weights that are neighbours in a row: any two may be needed."""
+        """Pairs of weights that are adjacent in a row: any such pair may be needed."""
         return max(self.window.kernel_w - 1, 1)
 
     @property
     def line(self) -> int:
-        """Words of a row of weights as the sums read them: a pair of int16 in each, or
-        two pairs, for a row alone, which widens them where it uses them."""
+        """Words of a row of weights as the sums read them: one pair of int16 each, or
+        two pairs if a single row is computed, which widens them on use."""
         pairs = self.image is not None or self.nine
         return self.row_words if pairs else (self.row_words + 1) // 2
 
     @property
     def words(self) -> int:
-        """Words of weights of a channel: of a ring twice, so that they may begin with
-        any row, as it does."""
+        """Words of weights of a channel; in a ring nearly twice as many, so that they
+        can begin with any row, as the ring does."""
         rows = self.window.kernel_h
         return self.line * (2 * rows - 1 if self.ring else rows)
 
@@ -101,22 +103,23 @@ class Layer:
 
     @property
     def fraction(self) -> int:
-        """Bits that sums are shifted left by, as the weights of an image are."""
+        """The number of bits by which sums, and the weights of an image, are shifted
+        left."""
         if self.nine:
             return 0
         return FRACTION if self.image is None else fraction(self.epilogue)
 
     @property
     def starts_sums(self) -> bool:
-        """Sums begin with what the table of ends has first; else it is added to sums
-        that are shifted, or the rule itself adds it."""
+        """True if sums begin with the first number of the epilogue table; otherwise it
+        is added after the shift, or by the rule itself."""
         if isinstance(self.epilogue, Exact):
             return False
         return not self.nine or is_signed(self.epilogue)
 
     @property
     def end_size(self) -> int:
-        """Words of the table of ends for each channel."""
+        """Words of the epilogue table for each channel."""
         return row_words(self.epilogue)
 
     @property
@@ -138,13 +141,13 @@ class Layer:
 
     @property
     def read(self) -> int:
-        """Of these those of the image."""
+        """The number of widened rows that lie inside the image."""
         assert self.image is not None
         return min(self.image.height, self.held - self.image.top)
 
     @property
     def step(self) -> int:
-        """Words from two columns of a row to the next two."""
+        """The distance between pairs of columns of a row, in words."""
         return 1 if self.whole else self.window.kernel_h
 
     @property
@@ -154,32 +157,32 @@ class Layer:
 
     @property
     def head(self) -> bool:
-        """The first column shares its word with padding."""
+        """True if the first column shares its word with padding."""
         return self.window.left % 2 > 0
 
     @property
     def last(self) -> bool:
-        """The last column shares its word with padding, or with nothing."""
+        """True if the last column shares its word with padding, or with nothing."""
         return (self.inside - self.head) % 2 > 0
 
     @property
     def written_out(self) -> int:
-        """Pairs of columns of which no loop is made, in a row alone: that widens all
-        rows under its window each time."""
+        """Pairs of columns that are unrolled, if a single row is computed: that widens
+        all rows under its window each time."""
         pairs = (self.inside - self.head) // 2
         return pairs if self.image is None and pairs <= 2 else 0
 
     @property
     def behind(self) -> int:
-        """Words of a plane behind its last column: all padding."""
+        """Words of a plane after its last column: all padding."""
         columns = (self.inside + self.head + 1) // 2
         words = self.pitch - self.window.left // 2 - columns
         return words * self.window.kernel_h
 
     @property
     def scratch(self) -> int:
-        """Bytes of the widened rows of four channels and, behind those of an image,
-        their weights."""
+        """Bytes of the widened rows of four channels and, for an image, of their
+        weights after those."""
         weights = 0 if self.image is None else self.words * self.multiplier
         return 4 * GROUP * (self.plane + weights)
 
@@ -241,7 +244,8 @@ class Layer:
 
 
 def inside(window: Window) -> tuple[int, int]:
-    """The first output whose window is all in the row, and the one after them."""
+    """Return the first output whose window lies wholly in the row, and the end of
+    these."""
     w = window
     begin = min(-(-w.left // w.stride_w), w.out_width)
     end = (w.width + w.left - w.span) // w.stride_w + 1

@@ -1,6 +1,5 @@
-"""The loops of add, sub and mul: joined axes, along which operands move or stay.
-
-Knows no operator.
+"""The loops of add, sub and mul: axes are joined where possible; an operand moves along
+an axis or stays. Knows no operator.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ FOUR = 4  # elements that are done together, where there is code for that
 
 
 def in_a_turn(size: int) -> int:
-    """Elements of a row that one turn of its loop does, four together."""
+    """Return the elements of a row per iteration of its loop, processed in fours."""
     return 2 * FOUR if size % (2 * FOUR) == 0 else FOUR
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop: turns, and whether each operand moves along it."""
+    """One loop: its iterations, and whether each operand moves along it."""
 
     size: int
     a: bool
@@ -38,7 +37,8 @@ Innermost = Callable[[Builder, Axis, Expr, Pointers], None]
 
 @dataclass(frozen=True)
 class Given:
-    """Four neighbours of an operand lie at `pointer`, or it is the same `term`."""
+    """Four neighbouring values of an operand at `pointer`, or one `term` for all of
+    them."""
 
     pointer: Expr | None
     term: Expr | None
@@ -59,7 +59,7 @@ class Arithmetic:
 
 
 def join(y: Sequence[int], a: Sequence[int], b: Sequence[int]) -> tuple[Axis, ...]:
-    """Fewest axes for shapes of one rank."""
+    """Return the fewest axes for shapes of one rank."""
     joined: list[Axis] = []
     for size, of_a, of_b in zip(y, a, b, strict=True):
         if size == 1:
@@ -77,7 +77,7 @@ def loops(
     pointers: Pointers,
     last: Innermost,
 ) -> None:
-    """Writes `last` in loops over all other axes."""
+    """Write `last` inside loops over all other axes."""
     (axis, size), inner = axes[0], axes[1:]
     y, a, b = pointers
     if not inner:
@@ -110,7 +110,7 @@ def _fours(
     values: Callable[[Given, Given], list[Expr]],
     turn: int,
 ) -> None:
-    """So many elements, four at a time; `turn` of them in each turn of the loop."""
+    """Write a row of elements in fours, with `turn` elements per iteration."""
     to = k.let("to", pointers[0])
     moving = [
         None if term is not None else k.let("at", pointer)
@@ -138,7 +138,7 @@ def innermost(
     pointers: Pointers,
     arithmetic: Arithmetic,
 ) -> None:
-    """One axis, four elements at a time where there is code for that."""
+    """Write the innermost axis, four elements at a time if there is code for that."""
     y, a, b = pointers
     fixed_a = None if axis.a else k.let("a_term", arithmetic.a(load(a)))
     fixed_b = None if axis.b else k.let("b_term", arithmetic.b(load(b)))

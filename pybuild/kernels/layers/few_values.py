@@ -1,8 +1,7 @@
-"""Channels of a layer whose sums reach far, but whose outputs are one value or two
-neighbours: a bias and a scale that give the same, of fewer bits.
-
-Weights that training has left near zero have a tiny scale, and so a huge bias: 20
-million, whose sums differ by less than a step. Knows no kernel.
+"""Replaces bias and scale of channels with a wide range of sums but only one or two
+neighbouring outputs by an equivalent pair of fewer bits. Weights that training has left
+near zero have a tiny scale, and so a huge bias: 20 million, with sums that differ by
+less than a step. Knows no kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _STEEP = 4  # sums of a step
 def with_few_values(
     made: ConvParameters, bias: Ints, least: Ints, most: Ints
 ) -> tuple[ConvParameters, Ints]:
-    """The same layer with such channels' biases and scales replaced.
+    """Return the same layer with such channels' biases and scales replaced.
 
     Shapes  bias [O]; least, most: the sums of each channel, bias left out
     Source  rules of rounding never fall as the sum grows: equal at both ends of a step
@@ -55,7 +54,8 @@ def with_few_values(
 def _replaced(
     made: ConvParameters, given: tuple[int, int, int], least: int, most: int
 ) -> tuple[int, int, int] | None:
-    """Multiplier, shift and bias of one channel; None: there are none that are less."""
+    """Return multiplier, shift and bias of one channel; None if no smaller ones
+    exist."""
 
     def value(channel: tuple[int, int, int], total: int) -> int:
         factor, shift, bias = channel

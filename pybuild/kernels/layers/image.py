@@ -1,4 +1,4 @@
-"""Layers of which a kernel takes an image at once. Knows no code."""
+"""Layers whose kernel processes a whole image per call. Knows no code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Image:
-    """The rows of a layer whose kernel takes an image at once; `top` is padding."""
+    """The rows of a layer whose kernel processes a whole image; `top` is padding."""
 
     height: int
     out_height: int
@@ -17,7 +17,7 @@ class Image:
     top: int
 
     def inside(self, window: int) -> list[int]:
-        """For each output row, how many rows of its window lie in the image."""
+        """The number of window rows that lie in the image, for each output row."""
         above = [self.top - oy * self.stride_h for oy in range(self.out_height)]
         return [min(a + self.height, window) - max(a, 0) for a in above]
 
@@ -28,14 +28,14 @@ class Image:
 
 
 def image_of(node: Node, graph: Graph) -> Image:
-    """The rows of a layer [N,H,W,C] that slides a window."""
+    """Return the rows of a layer [N,H,W,C] that slides a window."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     return Image(x.shape[1], y.shape[1], strides[0], pads[0])
 
 
 def whole_images(node: Node, graph: Graph) -> tuple[RowAccess, RowAccess]:
-    """The accesses of such a layer, if a call makes a whole image."""
+    """Return the accesses of such a layer if one call makes a whole image."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     out, source = (RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     return out, source

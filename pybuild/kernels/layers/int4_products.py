@@ -17,10 +17,10 @@ Sums = list[list[Var]]
 
 
 def multiply(k: Builder, sums: Sums, values: list[Var], w: Var, joint: bool) -> None:
-    """Adds the products of a vector of each pixel, with the weights of all channels.
+    """Add the products of each pixel's vector with the weights of all channels.
 
-    sums   of each pixel, of each channel
-    joint  the byte is 16 * a + b
+    sums   for each pixel, for each channel
+    joint  whether the byte is 16 * a + b
     """
     pairs = len(sums[0]) // 2
     for c in range(pairs):
@@ -35,8 +35,8 @@ def multiply(k: Builder, sums: Sums, values: list[Var], w: Var, joint: bool) -> 
 
 
 def lower(k: Builder, sums: Sums, joint: bool) -> None:
-    """Of the sums of two channels that `multiply` made: each of a channel; if joint,
-    16 times as large."""
+    """Separate the sums of two channels that `multiply` made; if joint, they are 16
+    times as large."""
     for both, low in sums:
         if joint:
             k.assign(both, both - (low >> 4))
@@ -45,7 +45,7 @@ def lower(k: Builder, sums: Sums, joint: bool) -> None:
 
 
 def apart(k: Builder, sums: Sums, joint: bool) -> Sums:
-    """The sums of each channel, of those that `multiply` made."""
+    """Return the sums of each channel from those that `multiply` made."""
     found = []
     for pixel in sums:
         its: list[Var] = []

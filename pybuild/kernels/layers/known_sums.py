@@ -1,5 +1,5 @@
-"""int8 layers with known weights: how far their sums reach, and the cheap end that is
-proven for these.
+"""int8 layers with known weights: the range of their sums, and the cheap epilogue that
+is proven for it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FEW = 0.05
 
 @dataclass(frozen=True)
 class KnownSums:
-    """Of each output channel.
+    """The parameters of a layer and the range of its sums, for each output channel.
 
-    bias       as its kernel adds it, to products of plain inputs
+    bias       as its kernel adds it to products with plain inputs
     low, high  the least and the greatest sum, bias included
     """
 
@@ -57,7 +57,7 @@ def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums:
 def affine_sums(
     node: Node, graph: Graph, kernels: Array
 ) -> tuple[KnownSums, Affine] | None:
-    """The sums with the cheap requantisation; None if a channel has none.
+    """Return the sums with the cheap requantisation; None if a channel has none.
 
     Shapes  kernels [O, taps]
     """
@@ -69,7 +69,8 @@ def affine_sums(
 def ended_sums(
     node: Node, graph: Graph, kernels: Array
 ) -> tuple[KnownSums, Affine | Exact]:
-    """The sums with the cheapest epilogue of each channel, on cores with SMMLAR.
+    """Return the sums with the cheapest epilogue of each channel, for cores with
+    SMMLAR.
 
     Shapes  kernels [O, taps]
     """
@@ -86,10 +87,9 @@ def ended_sums(
 
 
 def _raised(made: ConvParameters) -> ConvParameters | None:
-    """The layer with greater values, of a clamp that is tighter than int8: its high end
-    is int8's, which a saturation holds, and what is below the low end a saturating
-    difference of bytes; both ends by comparing take six instructions. None: as it is.
-    """
+    """Return a layer with a clamp tighter than int8 with its values raised, so that
+    saturation does the high clamp and a saturating byte subtraction the low one;
+    comparing for both takes six instructions. None if this does not apply."""
     up = 127 - made.high
     if (made.low, made.high) == (-128, 127) or made.low + up >= 0:
         return None

@@ -27,7 +27,8 @@ Sizes = list[float]
 
 
 def largest(graph: Graph, name: str) -> float:
-    """The greatest |element| that a tensor can have; infinity: nothing is known."""
+    """Return the greatest |element| that a tensor can have; infinity if nothing is
+    known."""
     return _largest(graph, name, graph.producers(), {}, _DEEP)
 
 
@@ -80,7 +81,7 @@ def _dequantised(x: Tensor) -> float:
 
 
 def _held(node: Node, size: float) -> float:
-    """Within the limits of a clip, or of what is fused with a layer."""
+    """Limit it to the range of a clip, or of an activation fused into a layer."""
     low, high = node.attrs.get("clamp", (None, None))
     return max(size if end is None else abs(end) for end in (low, high))
 

@@ -22,7 +22,7 @@ LOWEST = float("-inf")
 
 @dataclass(frozen=True)
 class Rows:
-    """The vertical side of a window, for a kernel that sees whole images."""
+    """The vertical geometry of a window, for a kernel that processes whole images."""
 
     images: int
     height: int
@@ -33,11 +33,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What becomes of the cells of a window, inside a kernel being written.
+    """How the cells of a window are reduced, inside a kernel being written.
 
-    start  the total before any of `cells`
-    add    one more cell
-    end    the stored value of the total of `cells`
+    start  the initial total, given the number of cells
+    add    adds one more cell
+    end    the stored value, given the total and the number of cells
     """
 
     start: Callable[[Expr], Expr]
@@ -49,13 +49,13 @@ class Reduction:
 class Layer:
     """A pooling layer as its kernel sees it.
 
-    limits   float clamp
-    made     the integers of an int8 or int16 layer
+    limits   the clamp of floats
+    made     the integer parameters of an int8 or int16 layer
     rule     how an int8 average is scaled; None: by division
-    counted  every cell counts, padding too: one divisor for all windows
-    rows     whole images in one call; None: the runner hands out rows
-    elem     of the tensors
-    numbers  none of the floats is NaN
+    counted  every cell counts, padding included: one divisor for all windows
+    rows     whole images in one call; None: the runner passes rows
+    elem     the element type of the tensors
+    numbers  no float is NaN
     """
 
     window: Window
@@ -74,7 +74,7 @@ class Layer:
 
     @property
     def varies(self) -> bool:
-        """Windows at the edges average fewer cells."""
+        """True if windows at the edges average fewer cells."""
         ragged = self.window.padded or self.rows is not None
         return self.average and ragged and not self.counted
 
@@ -85,7 +85,7 @@ class Layer:
 
     @property
     def fill(self) -> float:
-        """What a cell outside the image is."""
+        """The value of a cell outside the image."""
         if not self.average:
             return LOWEST if self.made is None else self.elem.low
         if self.made is None or not self.made.include_pad:
@@ -94,7 +94,8 @@ class Layer:
 
     @property
     def begins_with_a_cell(self) -> bool:
-        """Instead of what is less than any."""
+        """True if the first cell is the start value, instead of one below all
+        values."""
         return self.is_float and not self.average
 
     @property
@@ -114,14 +115,15 @@ class Layer:
 
     @property
     def end(self) -> str:
-        """How a sum becomes what is stored, for readers of the C."""
+        """How a sum becomes a stored value, for readers of the C."""
         if self.is_float or not self.average:
             divided = ["divided by the number of cells"] * self.average
             return ", ".join(filter(None, (*divided, self.limits.words)))
         return self.rule.words if self.rule is not None else DIVIDED
 
     def doc(self, order: str, end: str = "") -> str:
-        """What the kernel's C says; `end`: another one than this layer's."""
+        """Return the comment in the kernel's C; `end`: replaces this layer's
+        epilogue."""
         w, kind = self.window, "average" if self.average else "maximum"
         taps = f"{w.kernel_h}x{w.kernel_w} windows" if self.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""

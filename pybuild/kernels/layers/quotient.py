@@ -1,5 +1,5 @@
-"""Averages of int16 on vectors: a sum divided by a number of cells, as one high
-product. Knows no node.
+"""int16 averages on vectors: a sum divided by a number of cells, as one high product.
+Knows no node.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Quotient:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two layers."""
+        """The key that distinguishes the code of two layers."""
         return "clamped" if (self.low, self.high) != (-_REACH, _REACH - 1) else ""
 
     def bind(self, k: Builder) -> Callable[[Expr], Expr]:
-        """The words of four sums, not clamped."""
+        """Return a function that divides four sums; results are not clamped."""
         factor = k.arg("factor", self.factor)
         return by_factor(k, factor, k.arg("shift", -self.shift))
 
@@ -47,7 +47,7 @@ def by_factor(k: Builder, factor: Expr, shift: Expr) -> Callable[[Expr], Expr]:
 
 
 def quotient(cells: int, limits: tuple[int, int]) -> Quotient | None:
-    """None of so many cells that it is not proven: 4096."""
+    """Return the quotient; None for more cells than it is proven for, some 4096."""
     scaled = cells << MORE
     bits = 30 + scaled.bit_length() - 1
     factor = (1 << bits) // scaled + 1

@@ -1,5 +1,5 @@
-"""Layers of int16 with known weights: their ends, and the runs of taps whose sums are
-proven to have 32 bits where those of all taps may have more.
+"""int16 layers with known weights: their epilogues, and runs of taps whose sums are
+proven to fit 32 bits even if the sums of all taps do not.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_WEIGHTS = (2**31 - 1) >> 15
 
 
 def takes_int16(node: Node, graph: Graph) -> bool:
-    """True if a layer is of int16, and its weights are known."""
+    """Return True for an int16 layer with known weights."""
     return graph.tensor(node.output).dtype is DType.INT16 and fixed(node, graph)
 
 
 def sums16(
     node: Node, graph: Graph, kernels: Array, target: Target
 ) -> tuple[End16, Array]:
-    """The epilogue of a layer, and the bias of each output channel.
+    """Return the epilogue of a layer, and the bias of each output channel.
 
     Shapes  kernels [O, taps]
     Errors  BuildError where a scaled sum could leave int32
@@ -41,8 +41,8 @@ def sums16(
 
 
 def turns_of_run(kernels: Array, lanes: int, unrolled: int) -> int:
-    """Turns of a loop, each of so many taps, whose sum has 32 bits in every channel;
-    all of them, or equal parts but for the last.
+    """Return the most iterations, of `unrolled` taps each, whose sum fits 32 bits in
+    every channel: all of them, or equal parts except for the last.
 
     Shapes  kernels [O, taps], in the order in which they are summed: the first `lanes`,
             or zeros behind them
@@ -65,10 +65,10 @@ def turns_of_run(kernels: Array, lanes: int, unrolled: int) -> int:
 
 
 class LongSums:
-    """Sums of 64 bits, to which those of each run of taps are added.
+    """Sums of 64 bits, to which the 32-bit sums of each run of taps are added.
 
-    sums    of 32 bits, for each output channel those of its pixels
-    totals  the same of 64 bits
+    sums    32 bits: for each output channel, those of its pixels
+    totals  the same in 64 bits
     """
 
     def __init__(self, k: Builder, sums: list[list[Var]]) -> None:
@@ -79,14 +79,14 @@ class LongSums:
     def add_runs(
         self, runs: Expr, turns: Expr, most: Expr, add: Callable[[Expr], None]
     ) -> None:
-        """`add` sums so many turns, at most `most` in a run."""
+        """Sum `turns` iterations by `add`, in runs of at most `most`."""
         k = self.k
         with k.loop("run", runs, rolled=True) as run:
             add(k.let("count", minimum(turns - run * most, most)))
             self.carry()
 
     def carry(self) -> None:
-        """Adds the sums to the totals."""
+        """Add the sums to the totals and clear them."""
         for accs, longs in zip(self.sums, self.totals, strict=True):
             for acc, total in zip(accs, longs, strict=True):
                 self.k.assign(total, total + i64(acc))

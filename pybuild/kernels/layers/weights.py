@@ -27,7 +27,7 @@ WEIGHTS16 = "weights16"
 def constant(
     node: Node, graph: Graph, position: int, default: Array | None = None
 ) -> Array:
-    """The value of an input that the kernel needs at build time.
+    """Return the value of an input that the kernel needs at build time.
 
     Errors  BuildError if it is computed at run time
     """
@@ -41,7 +41,7 @@ def constant(
 
 
 def kernels_of(node: Node, graph: Graph) -> Array:
-    """The weights of a layer, those of each output channel together: [O, taps].
+    """Return the weights of a layer as [O, taps].
 
     Errors  BuildError if they are computed at run time
     """
@@ -52,46 +52,46 @@ def kernels_of(node: Node, graph: Graph) -> Array:
 
 
 def fits_int4(kernels: Array) -> bool:
-    """True if every weight has 4 bits, whatever the type in the model's file."""
+    """Return True if every weight fits 4 bits, whatever the type in the model's
+    file."""
     return bool(kernels.min(initial=0) >= -8 and kernels.max(initial=0) <= 7)
 
 
 def halves(weights: Array, order: str) -> Packed:
-    """float32 weights as the bits of float16, as they lie."""
+    """Return float32 weights as the bits of float16, in the same order."""
     bits = weights.astype(np.float16).view(np.uint16)
     return Packed(WEIGHTS16, bits, order=f"{order}; float16")
 
 
 def two_in_a_word(weights: Array) -> Array:
-    """float32 weights, of which there is an even number, as int32 with the float16 of
-    two each, the first in the lower half."""
+    """Return an even number of float32 weights as float16, two in an int32, the first
+    in the lower half."""
     halves = weights.reshape(-1).astype(np.float16).view(np.uint16).astype(np.uint32)
     return (halves[0::2] | halves[1::2] << np.uint32(16)).view(np.int32)
 
 
 def known_halves(node: Node, graph: Graph) -> bool:
-    """True if a layer of float32 may have its weights as float16: they are known, and
-    equal."""
+    """Return True if a float32 layer's weights are known and exact in float16."""
     return fixed(node, graph) and fits_half(constant(node, graph, 1))
 
 
 def widens(target: Target, optimise: str) -> bool:
-    """True if a core's layers of float32 may have weights of float16: an instruction
-    widens those of two channels, or what `widens_each` says."""
+    """Return True if a core's float32 layers may have float16 weights: an instruction
+    widens those of two channels, or `widens_each` allows it."""
     instruction = not target.features.isdisjoint({"dsp", "mve"})
     return instruction or widens_each(target, optimise)
 
 
 def widens_each(target: Target, optimise: str) -> bool:
-    """True if weights may also be widened one by one: what they are multiplied by takes
-    far more, or flash is short."""
+    """Return True if widening weights one by one is acceptable: float multiplication is
+    far slower, or flash is short."""
     return target.float_calls or optimise == "size"
 
 
 def folded_bias(
     node: Node, graph: Graph, weights: Array, bias: Array, x_zero: int
 ) -> Array:
-    """bias - x_zero * sum(w), so that the kernel multiplies plain inputs.
+    """Return bias - x_zero * sum(w), so that the kernel multiplies plain inputs.
 
     Shapes  weights [O, ...], bias int32[O]
     Errors  BuildError if some order of summing could overflow int32
@@ -109,21 +109,20 @@ def folded_bias(
 
 
 def block_starts(channels: int, size: int) -> list[int]:
-    """The first of each so many channels; the last ones may be computed twice."""
+    """Return the first channel of each block; the last block may overlap the one
+    before."""
     return [min(c, channels - size) for c in range(0, channels, size)]
 
 
 def in_blocks(channels: int, size: int) -> Ints:
-    """The channels in the order of computation, so many at a time."""
+    """Return the channels in order of computation, in blocks of `size`."""
     starts = block_starts(channels, size)
     return np.asarray([s + j for s in starts for j in range(size)])
 
 
 def fixed(node: Node, graph: Graph) -> bool:
-    """True if kernels may conclude from the values of a layer's weights and bias.
-
-    They may not where users can replace them: such a kernel is the same for all.
-    """
+    """Return True if kernels may depend on the values of a layer's weights and bias.
+    They may not if users can replace them: the kernel must then serve any values."""
     return all(graph.known(name) for name in node.inputs[1:] if name)
 
 
@@ -136,8 +135,8 @@ def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
 def on_pairs16(
     node: Node, graph: Graph, target: Target
 ) -> tuple[Array, Finish, Array] | None:
-    """(kernels [O, taps], finish, bias) of a layer of int16 that may have kernels on
-    pairs: weights known, sums in int32. None: it may not."""
+    """Return (kernels [O, taps], finish, bias) of an int16 layer that may have kernels
+    on pairs, with known weights and int32 sums; else None."""
     if graph.tensor(node.output).dtype is not DType.INT16:
         return None
     if "dsp" not in target.features or not fixed(node, graph):
@@ -148,15 +147,15 @@ def on_pairs16(
 
 
 def quads(kernels: Array, words: int) -> Array:
-    """int8 weights [O, taps] as [O, words, 4], zeros behind them: four taps of a word
-    in the order in which its bytes are widened, two and two."""
+    """Return int8 weights [O, taps] as [O, words, 4], padded with zeros; the four taps
+    of a word are in the order in which its bytes are widened in pairs."""
     taps = np.zeros((len(kernels), words, 4), np.int8)
     taps.reshape(len(kernels), -1)[:, : kernels.shape[1]] = kernels
     return taps[:, :, (0, 2, 1, 3)]
 
 
 def is_bare(node: Node, graph: Graph) -> bool:
-    """True if a layer's output is its int32 sums of products of int8."""
+    """Return True if a layer's output is its int32 sums of int8 products."""
     return graph.tensor(node.output).dtype is DType.INT32
 
 
@@ -172,7 +171,7 @@ def known_bytes(node: Node, graph: Graph, sums: bool = False) -> bool:
 
 
 def known_int8(node: Node, graph: Graph) -> bool:
-    """True if a layer and its weights are of int8, and these are known."""
+    """Return True for an int8 layer with known int8 weights."""
     whole = {graph.tensor(name).dtype for name in (node.inputs[1], node.output)}
     return whole == {DType.INT8} and fixed(node, graph)
 
@@ -184,8 +183,8 @@ def known_int9(node: Node, graph: Graph) -> bool:
 
 
 def as_bytes(node: Node, graph: Graph, kernels: Array) -> tuple[bool, int | None]:
-    """(whether a layer's weights can lie as bytes, what makes uint8 of those of nine
-    bits: None if they have eight).
+    """Return (whether a layer's weights can be stored as bytes, the number that makes
+    uint8 of 9-bit weights or None if they have 8 bits).
 
     Shapes  kernels [O, taps]
     """
@@ -196,7 +195,8 @@ def as_bytes(node: Node, graph: Graph, kernels: Array) -> tuple[bool, int | None
 
 
 def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:
-    """Least and greatest accumulator of each output channel, bias included.
+    """Return the least and the greatest accumulator of each output channel, bias
+    included.
 
     Shapes  kernels [O, taps], folded int32[O]: the bias of `folded_bias`
     Source  every input from -128 to 127, in any order of summing
@@ -205,7 +205,7 @@ def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints
 
 
 def epilogue(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int]:
-    """(finish, bias as its kernel adds it, input zero point) of a layer.
+    """Return (finish, bias as its kernel adds it, input zero point) of a layer.
 
     Shapes  kernels [O, ...], one row of weights per output channel
     Errors  BuildError if the int32 accumulator could overflow
@@ -227,9 +227,8 @@ def epilogue(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, i
 def _epilogue16(
     node: Node, graph: Graph, made: ConvParameters, kernels: Array, bias: Array
 ) -> tuple[Finish, Array]:
-    """The end and the bias, of the type of the sums: 32 bits where they are proven
-    enough.
-    """
+    """Return the epilogue and the bias, in the type of the sums: 32 bits if that is
+    proven to be enough."""
     if not fixed(node, graph):
         kernels = np.full(kernels.shape, -128, np.int8)
     held = np.clip(bias, 1 - MOST_SUM, MOST_SUM)  # beyond it is refused
@@ -245,7 +244,7 @@ def _epilogue16(
 
 
 def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> RowAccess:
-    """The input [N,H,W,C] of a layer as a sliding window of rows.
+    """Return the access to the input [N,H,W,C] of a layer as a sliding window of rows.
 
     window  rows under the kernel, gaps of a dilation included
     fill    the value of rows above and below the image

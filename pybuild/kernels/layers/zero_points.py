@@ -1,4 +1,4 @@
-"""Zero points of weights of nine bits: what makes bytes of them. Knows no node."""
+"""Zero points for 9-bit weights, which make bytes of them. Knows no node."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _MOST_COUNTED = 1 << 13
 
 
 def weights_zero(kernels: Array) -> int | None:
-    """What makes uint8 of weights of nine bits; None: there is no such number, or what
-    it adds to a sum could leave int32.
+    """Return the number that makes uint8 of 9-bit weights; None if there is none, or if
+    its share of a sum could leave int32.
 
     Shapes  kernels [O, taps]
     """

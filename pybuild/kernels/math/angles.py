@@ -65,13 +65,14 @@ def quarters_table() -> Array:
 
 
 def _parts(bits: int) -> list[float]:
-    """pi / 2 as a sum whose first three terms have few bits."""
+    """Return pi / 2 as a sum whose first three terms have few bits."""
     digits = 120
     return parts((1 << 2 * digits) // _two_over_pi(digits), digits, bits, 4)
 
 
 def reduced(r: Real, x: Expr, near: bool) -> tuple[Lets, Expr, Expr]:
-    """The reduced angle of x, and how many quarters were subtracted, as bits.
+    """Return the reduced angle of x, and the number of quarter turns subtracted, as
+    bits.
 
     near  of |x| below NEAR; else of float32 below MIDDLE, of float64 below 2^30
     """
@@ -90,7 +91,7 @@ def reduced(r: Real, x: Expr, near: bool) -> tuple[Lets, Expr, Expr]:
 
 @functools.cache
 def of_rest(dtype: DType, name: str) -> Intrin:
-    """The function, of what is left and the quarters."""
+    """Return the function of the reduced angle and the number of quarters."""
     r = real(dtype)
     s, square, sine, cosine = (r.var(n) for n in ("x", "square", "sine", "cosine"))
     n = Var("n", r.bits)
@@ -115,7 +116,7 @@ def of_rest(dtype: DType, name: str) -> Intrin:
 
 @functools.cache
 def angle(dtype: DType, name: str) -> Intrin:
-    """The function of |x| up to MIDDLE, of float64 up to 2^30; beyond no number."""
+    """Return the function of |x| up to MIDDLE, for float64 up to 2^30; NaN beyond."""
     r = real(dtype)
     x = r.var("x")
     lets, rest, quarters = reduced(r, x, False)

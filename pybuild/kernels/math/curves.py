@@ -32,8 +32,8 @@ from pybuild.kernels.math.floats import (
 
 @functools.cache
 def atan(dtype: DType) -> Intrin:
-    """The arc tangent; |x| > 1 goes by 1 / x, then by pi / 6, so that the series is of
-    at most 0.27."""
+    """Return the arc tangent. For |x| > 1 it uses 1 / x, then shifts by pi / 6, so that
+    the series' argument is at most 0.27."""
     r = real(dtype)
     x, size, small, s, square, found, all_ = (
         r.var(n) for n in ("x", "size", "small", "s", "square", "found", "all")
@@ -196,7 +196,7 @@ def cosh(dtype: DType) -> Intrin:
 
 @functools.cache
 def log1p(dtype: DType) -> Intrin:
-    """log(1 + x) by log(w) * x / (w - 1), where w is 1 + x rounded (Kahan)."""
+    """Return log(1 + x) as log(w) * x / (w - 1), where w is 1 + x rounded (Kahan)."""
     r = real(dtype)
     x, w = r.var("x"), r.var("w")
     lets: Lets = [(w, x + 1.0)]
@@ -206,8 +206,8 @@ def log1p(dtype: DType) -> Intrin:
 
 
 def _area(dtype: DType, x: Var, lets: Lets, y: Expr) -> tuple[Lets, Expr]:
-    """log(2 * x) of large x, else log1p(y), y from 0 on: squares of large ones are no
-    numbers."""
+    """Return log(2 * x) for large x, whose square overflows, else log1p(y), y from 0
+    on."""
     r = real(dtype)
     large, w, part = 2.0 ** (r.fraction // 2 + 2), r.var("w"), r.var("y")
     grown = r.var("grown")
@@ -233,7 +233,7 @@ def asinh(dtype: DType) -> Intrin:
 
 @functools.cache
 def acosh(dtype: DType) -> Intrin:
-    """log1p((x - 1) + sqrt((x - 1) * (x + 1))); below 1 no number."""
+    """log1p((x - 1) + sqrt((x - 1) * (x + 1))); NaN below 1."""
     r = real(dtype)
     x = r.var("x")
     y = (x - 1.0) + sqrt(dtype)((x - 1.0) * (x + 1.0))

@@ -28,7 +28,7 @@ _X = Var("x", FLOAT32)
 
 
 def _number(value: float) -> Const:
-    """A float32 literal that both printers spell exactly."""
+    """Return a float32 literal that both printers spell exactly."""
     return const(float(np.float32(value)), FLOAT32)
 
 

@@ -66,7 +66,7 @@ class Real:
         return self.number(1.5 * 2.0**self.fraction)
 
     def rounded(self, moved: Expr) -> Expr:
-        """The integer that was rounded to, of a number with `rounding` added."""
+        """Return the rounded integer of a number to which `rounding` was added."""
         start = (self.bias + self.fraction << 1 | 1) << (self.fraction - 1)
         return cast(self.as_bits(moved) - const(start, self.bits), self.whole)
 
@@ -97,8 +97,8 @@ def real(dtype: DType) -> Real:
 
 
 def parts(value: int, digits: int, bits: int, count: int) -> list[float]:
-    """value / 2^digits as a sum whose first terms have few bits, so that whole numbers
-    times each are exact."""
+    """Return value / 2^digits as a sum whose first terms have few bits, so that their
+    products with integers are exact."""
     found = []
     for _ in range(count - 1):
         drop = value.bit_length() - bits
@@ -122,7 +122,7 @@ def _log_2() -> int:
 
 
 def log_2(r: Real) -> list[float]:
-    """ln(2) in two parts, the first of few bits."""
+    """Return ln(2) in two parts, the first of few bits."""
     return parts(_log_2(), _DIGITS, r.first_bits, 2)
 
 
@@ -240,14 +240,14 @@ def sqrt(dtype: DType) -> Intrin:
 
 
 def _integral(r: Real, x: Expr) -> Expr:
-    """Whether it has no fraction because it is large, infinite or no number."""
+    """Return whether a number has no fraction: it is large, infinite or NaN."""
     limit = 2.0**r.fraction
     return select((x < limit), -limit < x, x < -limit)
 
 
 @functools.cache
 def truncate(dtype: DType) -> Intrin:
-    """Toward zero."""
+    """Round toward zero."""
     r = real(dtype)
     x = r.var("x")
     inside = _integral(r, x)

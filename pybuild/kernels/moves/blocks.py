@@ -1,5 +1,5 @@
-"""Bytes that move, or are filled, together: in words (any core that loads them at any
-address) or in vectors (M55). Knows no operator.
+"""Copies or fills bytes in blocks: in words (on cores that load them at any address) or
+in vectors (M55). Knows no operator.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TURNS = {VECTOR: (4, 1), WORD: (16, 4)}
 
 @dataclass(frozen=True)
 class Value:
-    """Four bytes that fill rows again and again, as a word and in a vector."""
+    """Four bytes with which rows are filled repeatedly, as a word and as a vector."""
 
     word: Expr
     vector: Expr
@@ -54,12 +54,12 @@ class Blocks:
 
     @property
     def bytes(self) -> int:
-        """Of a turn."""
+        """Bytes per iteration."""
         return self.unit * self.turn
 
     @property
     def whole(self) -> bool:
-        """Whether all is written out."""
+        """True if the whole row is unrolled."""
         return self.size <= self.bytes
 
     @property
@@ -68,7 +68,7 @@ class Blocks:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two rows."""
+        """The key that distinguishes the code of two rows."""
         names = {VECTOR: "vectors", HALF: "halves", WORD: "words", 1: "bytes"}
         kind = names[self.unit]
         if self.whole:
@@ -84,16 +84,16 @@ class Blocks:
 
     @property
     def cost(self) -> int:
-        """About the instructions of a copy."""
+        """The approximate instructions of a copy."""
         turns = -(-self.size // self.bytes)
         return 2 * self.turn if self.whole else turns * (2 * self.turn + 4)
 
     def move(self, k: Builder, size: Expr, x: Expr, y: Expr) -> None:
-        """A row of `size` bytes from x to y."""
+        """Copy a row of `size` bytes from x to y."""
         self._each(k, size, [y, x], lambda at, i: self._moved(k, at[1], at[0], i))
 
     def fill(self, k: Builder, size: Expr, y: Expr, value: Value) -> None:
-        """A row of `size` bytes with four again and again."""
+        """Fill a row of `size` bytes with four bytes, repeated."""
 
         def put(at: Sequence[Expr], places: Sequence[int]) -> None:
             for place in places:
@@ -136,8 +136,8 @@ class Blocks:
 
 
 def ways(target: Target, size: int) -> list[Blocks]:
-    """The ways to copy so many bytes on a core, little code first; none where it moves
-    elements one by one."""
+    """Return the ways to copy so many bytes on a core, compact code first; none if the
+    core moves elements one by one."""
     return _ways(target, size, HALF)
 
 

@@ -30,7 +30,7 @@ _COST = 6  # instructions an element, about
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop of a copy: turns, and how far each turn moves, in elements."""
+    """One loop of a copy: its iterations, and the step of each pointer, in elements."""
 
     size: int
     x_step: int
@@ -38,12 +38,12 @@ class Axis:
 
 
 def row_major(shape: Sequence[int]) -> list[int]:
-    """Elements from one index of each axis to the next."""
+    """Return the distance, in elements, between neighbours along each axis."""
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
 def join(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """Fewest loops that copy the same elements in the same order."""
+    """Return the fewest loops that copy the same elements in the same order."""
     joined: list[Axis] = []
     for axis in axes:
         if axis.size == 1:
@@ -71,7 +71,7 @@ class Copy:
 
     @property
     def key(self) -> str:
-        """What distinguishes the code of two copies."""
+        """The key that distinguishes the code of two copies."""
         kind = f"{len(self.axes)}d" + ("_strided" if _strided(self.axes) else "")
         return kind if self.by is None else f"{kind}_{self.by.key}"
 
@@ -85,7 +85,7 @@ class Copy:
 
     @property
     def cost(self) -> int:
-        """About the instructions."""
+        """The approximate instructions."""
         rows = math.prod(axis.size for axis in self.axes[:-1])
         each = _COST * self.axes[-1].size if self.by is None else self.by.cost + 4
         return rows * each

@@ -1,1 +1,3 @@
-"""The kernels that serve an operator, and their common parts; a file an operator."""
+"""The kernels that serve each operator, and their common parts; one file per
+operator.
+"""

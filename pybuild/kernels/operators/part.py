@@ -1,4 +1,4 @@
-"""A kernel as a part of another: its row pointers become parameters."""
+"""Makes a kernel a part of another: its row pointers become parameters."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def with_known_rows(
 
 
 def _deciding(func: Func) -> Collection[str]:
-    """Names of the variables that decide which pointers are read."""
+    """Return the names of the variables that decide which pointers are read."""
     read: dict[str, set[str]] = {}
     for stmt in statements(func.body):
         if isinstance(stmt, Let):
@@ -75,7 +75,7 @@ def _deciding(func: Func) -> Collection[str]:
 
 
 def _turns(loop: For) -> int | None:
-    """The number of turns, if it is known."""
+    """Return the number of iterations if it is known."""
     if not (isinstance(loop.start, Const) and isinstance(loop.stop, Const)):
         return None
     return -(-int(loop.stop.value - loop.start.value) // loop.step)

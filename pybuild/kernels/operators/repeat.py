@@ -1,8 +1,7 @@
-"""repeat: one kernel that turns as often as there are steps, and calls in each turn the
-kernels of its body, as parts of its own.
-
-What a turn makes lies in scratch, but for what is an output; what the next turn reads
-is copied there at the end. Tensors that are only seen otherwise are not moved.
+"""repeat: one kernel that iterates over the steps, and calls in each iteration the
+kernels of its body as parts of its own. Tensors made in an iteration lie in scratch
+unless they are outputs; values for the next iteration are copied at its end. Views are
+not moved.
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ Offers = Callable[[Node, Graph], list[Candidate]]
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a tensor is: a pointer of the kernel, and bytes behind it in each turn.
+    """The place of a tensor: a pointer of the kernel, an offset, and the step per
+    iteration, in bytes.
 
-    base  number of the pointer; -1: scratch, which is the last
+    base  number of the pointer; -1: scratch, which is the last pointer
     """
 
     base: int
@@ -47,9 +47,10 @@ class _Place:
 
 
 def repeat(node: Node, graph: Graph, offers: Offers) -> list[Candidate]:
-    """The candidate, of the fastest kernels of its body that compute whole tensors.
+    """Return the candidate, made of the fastest kernels of the body that compute whole
+    tensors.
 
-    Errors  BuildError where a node of the body has none
+    Errors  BuildError if a node of the body has none
     """
     turns = turns_of(node, graph)
     found = [_fastest(one, turns.body, offers) for one in turns.body.nodes]
@@ -57,7 +58,7 @@ def repeat(node: Node, graph: Graph, offers: Offers) -> list[Candidate]:
 
 
 def _fastest(node: Node, body: Graph, offers: Offers) -> Candidate | None:
-    """None: it is only seen otherwise."""
+    """Return the fastest kernel of a node; None if it is only a view."""
     if _view(node, body) is not None:
         return None
     able = [c for c in offers(node, body) if _is_plain(c)]
@@ -67,7 +68,8 @@ def _fastest(node: Node, body: Graph, offers: Offers) -> Candidate | None:
 
 
 def _is_plain(candidate: Candidate) -> bool:
-    """True if its kernel takes rows one after the other, and nothing else."""
+    """Return True if a kernel takes rows one after the other, and needs nothing
+    else."""
     rows = (*candidate.outputs, *candidate.inputs)
     plain = all(r.window == 1 and r.pad_row is None and r.stride < 2 for r in rows)
     moved = candidate.images == 1 or all(r.stride for r in rows)
@@ -78,8 +80,8 @@ def _is_plain(candidate: Candidate) -> bool:
 
 
 def _view(node: Node, body: Graph) -> int | None:
-    """Bytes from the first of its input to the first of its output, where the output
-    is a piece of the input as it lies there."""
+    """Return the byte offset of an output in its input if it is a contiguous piece of
+    it, else None."""
     if node.op not in ("reshape", "copy", "slice") or not node.inputs:
         return None
     x, y = body.tensor(node.inputs[0]), body.tensor(node.output)
@@ -99,10 +101,10 @@ def _view(node: Node, body: Graph) -> int | None:
 
 
 class _Writer:
-    """The kernel being written.
+    """The kernel being written; `views`: tensor -> (the tensor it is a piece of,
+    bytes).
 
-    first   what a tensor is a piece of, and bytes from its begin: views have one
-    places  of what is not a view
+    places  the places of tensors that are not views
     """
 
     def __init__(
@@ -160,7 +162,8 @@ class _Writer:
         return [n for n in self.node.inputs if n not in self.graph.constants]
 
     def _bind(self) -> None:
-        """Outputs, inputs, then tables: the node's, then those of its kernels."""
+        """Number the pointers: outputs, inputs, then tables: the node's, then those of
+        its kernels."""
         for one, candidate in zip(self.body.nodes, self.found, strict=True):
             if candidate is None:
                 bytes_in = _view(one, self.body)
@@ -185,7 +188,7 @@ class _Writer:
                 self.constants[number] = tables
 
     def _table(self, table: Packed) -> int:
-        """Its pointer; tables of one content are one."""
+        """Return the pointer of a table; tables with equal contents are shared."""
         before = len(self.node.outputs) + len(self._computed())
         for at, known in enumerate(self.tables):
             kinds = [
@@ -218,13 +221,14 @@ class _Writer:
         return found
 
     def _room(self, size: int) -> _Place:
-        """Scratch that nothing else ever gets."""
+        """Reserve scratch that nothing else ever uses."""
         at = self.scratch
         self.scratch = -(-(at + size) // _ALIGN) * _ALIGN
         return _Place(-1, at)
 
     def _laid(self) -> None:
-        """Places for what the turns make: outputs, or scratch while it is needed."""
+        """Assign places to what iterations make: outputs, or scratch while it is
+        needed."""
         nodes, last = self.body.nodes, len(self.body.nodes)
         for number, way in enumerate(self.turns.makes):
             name, at = self.root(self.body.outputs[number])
@@ -278,7 +282,7 @@ class _Writer:
         return offset(self._row(base, PointerType(kind.elem, own)), at)
 
     def _row(self, base: int, kind: PointerType) -> Expr:
-        """A pointer, bound to a name before the turns."""
+        """Bind a pointer to a name before the loop."""
         found = Row(const(base), kind)
         if found not in self.bound:
             names = ["y"] * len(self.node.outputs) + ["x"] * len(self._computed())
@@ -311,7 +315,7 @@ class _Writer:
             self._copied(self.place(name), self.places[inner], tensor, turn)
 
     def _call(self, number: int, candidate: Candidate, turn: Expr) -> None:
-        """A kernel of the body, once for each of its bands."""
+        """Call a kernel of the body, once for each of its bands."""
         func = candidate.func
         assert isinstance(func, Func)
         places: list[tuple[_Place, RowAccess | None]] = [

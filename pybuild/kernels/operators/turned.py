@@ -1,8 +1,7 @@
-"""Layers along one column of pixels, as layers along one row.
-
-A convolution over time is [N,T,1,C] in the graph, so that it can go row by row. Its
-bytes are those of [N,1,T,C], of which kernels compute several pixels together: all
-of them, or a band of rows that is copied to scratch and back.
+"""Computes layers along one column of pixels as layers along one row. A convolution
+over time is [N,T,1,C] in the graph, so that it can advance row by row. Its bytes equal
+those of [N,1,T,C], of which kernels compute several pixels together: all of them, or a
+band of rows that is copied to scratch and back.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def turned(node: Node, graph: Graph) -> tuple[Node, Graph] | None:
 
 
 def _is_column(node: Node, graph: Graph) -> bool:
-    """True if pixels of one column are all that there is, and all that windows see."""
+    """Return True if the tensors have a single column, and windows cover no other."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     _, left, _, right = node.attrs.get("pads", (0, 0, 0, 0))
     column = x.shape[2] == y.shape[2] == 1 and not (left or right)
@@ -70,9 +69,10 @@ def _is_column(node: Node, graph: Graph) -> bool:
 def of_columns(
     node: Node, graph: Graph, target: Target, offers: Offers
 ) -> list[Candidate]:
-    """Return the candidates of a layer; along a column, of several rows a call, too.
+    """Return the candidates of a layer; for a column, also those that make several rows
+    a call.
 
-    offers  what gives those of a layer as it is
+    offers  returns the candidates of a layer as it is
     """
     found, row = offers(node, graph), turned(node, graph)
     if row is None:
@@ -91,25 +91,25 @@ def of_columns(
 
 
 def _makes_one(candidate: Candidate) -> bool:
-    """True if a call makes one row, of rows of one tensor."""
+    """Return True if a call makes one row, from rows of one tensor."""
     made, read = candidate.outputs[0], candidate.inputs
     return (made.window, made.stride) == (1, 1) and len(read) == 1
 
 
 def _counts(rows: int) -> list[int]:
-    """Few and many rows of a band, which divide all rows."""
+    """Return a small and a large number of rows per band that divide all rows."""
     found = (next((n for n in each if rows % n == 0), 1) for each in (_FEW, _MANY))
     return sorted({*found} - {1})
 
 
 def _is_plain(candidate: Candidate) -> bool:
-    """True if one call of one function is all."""
+    """Return True if the layer is a single call of a single function."""
     once = candidate.images * candidate.bands == 1 and candidate.finish is None
     return once and isinstance(candidate.func, Func) and not candidate.func.arrays
 
 
 class _Copy:
-    """How rows of one size go to scratch or come from there.
+    """Copies rows of one size to or from scratch.
 
     elem, size  of a row; blocks are of bytes, and cores without blocks move elements
     """
@@ -157,8 +157,8 @@ class _Band:
         self.graph = replace(whole, tensors=tensors)
 
     def joined(self, layer: Candidate) -> Candidate | None:
-        """The candidate of a layer's kernel; None if it is not known which pointers it
-        reads."""
+        """Return the candidate with a layer's kernel; None if its pointers are
+        unknown."""
         assert isinstance(layer.func, Func)
         fixed = with_known_rows(layer.func, layer.args)
         if fixed is None:
@@ -181,7 +181,7 @@ class _Band:
         bound: dict[Row, Expr] = {}
 
         def pointer(number: int, kind: PointerType) -> Expr:
-            """The layer's pointer of that number."""
+            """Return the layer's pointer of that number."""
             table = number - 2 + self.count + self.window
             at, unit = places.get(number, (table, const(0)))
             row = Row(const(at), kind)

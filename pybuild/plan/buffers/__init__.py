@@ -1,1 +1,1 @@
-"""Which tensors share a buffer, and offsets for buffers with live ranges."""
+"""Decides which tensors share a buffer, and places buffers with live ranges."""

@@ -1,8 +1,7 @@
-"""Constants that lie packed in flash: unpacked before their step, each in its turn, or
-all of them once, as parameters of an image.
-
-By layer, the RAM is that of the largest step's constants, the price is unpacking in
-each run; once, it is that of all, shared by all instances.
+"""Constants that are packed in flash and unpacked into RAM. Unpacked before each step
+("lz4-layer"), they need RAM for the largest step only, but are unpacked in every run;
+unpacked once, as parameters of an image ("lz4"), they need RAM for all, which all
+instances share.
 """
 
 from __future__ import annotations
@@ -29,8 +28,10 @@ class Unpack:
     """A constant that a step unpacks: its place and size in RAM, and its bytes in
     flash.
 
-    plain  it lies in flash as it is, see regions/weight_cache.py; None: it is packed
-    words  its elements were packed of several bytes each, the low one first
+    plain  the constant if it is stored uncompressed, see regions/weight_cache.py; None:
+           packed
+    words  True if its elements of several bytes each were packed byte by byte, the low
+           byte first
     """
 
     step: int
@@ -45,7 +46,8 @@ class Unpack:
 def find_packed(
     steps: Sequence[tuple[Node, Candidate]],
 ) -> tuple[list[tuple[Node, Candidate]], list[Unpack]]:
-    """The steps, their constants packed where that saves flash."""
+    """Return the steps with packed constants where that saves flash, and what to
+    unpack."""
     made, found = [], []
     for index, (node, candidate) in enumerate(steps):
         constants = []
@@ -74,7 +76,8 @@ def _tried(index: int, node: Node, packed: Packed) -> Unpack | None:
 def as_parameters(
     steps: Sequence[tuple[Node, Candidate]],
 ) -> list[tuple[Node, Candidate]]:
-    """The steps, their constants bound from an image where packing saves flash."""
+    """Return the steps; constants that packing makes smaller are bound from an
+    image."""
     made = []
     for index, (node, candidate) in enumerate(steps):
         constants = tuple(
@@ -88,19 +91,20 @@ def as_parameters(
 
 
 def _content(packed: Packed) -> int:
-    """A layout id that only these bytes have: they are not a parameter of the user."""
+    """Return a layout id that only these bytes have: they are not a user's
+    parameter."""
     return zlib.crc32(packed.array.tobytes()) or 1
 
 
 def _saving(packed: Packed, least: int = LEAST_SAVING) -> bytes:
-    """The packed bytes, b"" where they save too little."""
+    """Return the packed bytes, or b"" if they save too little."""
     data = np.ascontiguousarray(packed.array).tobytes()
     made = lz4.pack(data)
     return made if len(data) - len(made) >= least else b""
 
 
 def task(unpack: Unpack) -> tuple[Node, Candidate]:
-    """The step that unpacks one, or copies it."""
+    """Return the step that unpacks or copies one constant."""
     node = Node("load" if unpack.plain else "unpack", unpack.name, (), (unpack.place,))
     stored = Packed("lz4", np.frombuffer(unpack.packed, np.uint8))
     return node, Candidate(

@@ -35,7 +35,7 @@ class BlockOffset:
 @dataclass(frozen=True)
 class Layout:
     """The byte offset of each block, in the order of the blocks, and the size of the
-    whole arena."""
+    arena."""
 
     offsets: tuple[int, ...]
     bytes: int
@@ -47,7 +47,7 @@ def round_up(value: int, align: int) -> int:
 
 
 def alive(blocks: Sequence[Block], align: int) -> list[tuple[int, int]]:
-    """(step, bytes alive) at each step where the sum may have changed."""
+    """Return (step, bytes alive) for each step at which the sum may change."""
     change: dict[int, int] = {}
     for block in blocks:
         size = round_up(block.bytes, align)
@@ -94,7 +94,7 @@ def place(blocks: Sequence[Block], align: int) -> Layout:
 
 
 def _neighbours(blocks: Sequence[Block]) -> list[list[int]]:
-    """For each block the others alive at some same step."""
+    """For each block, the other blocks that are alive at the same time."""
     order = sorted(range(len(blocks)), key=lambda i: blocks[i].first)
     active: list[int] = []
     found: list[list[int]] = [[] for _ in blocks]
@@ -114,7 +114,8 @@ def _fill(
     align: int,
     bound: int,
 ) -> Layout:
-    """Each block in turn at the lowest gap among the neighbours already placed."""
+    """Place each block in turn at the lowest gap among the neighbours already
+    placed."""
     offsets = [-1] * len(blocks)
     top = 0
     for i in order:

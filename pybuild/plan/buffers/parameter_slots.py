@@ -1,7 +1,6 @@
-"""Parameters as an instance binds them: one slot for each array that kernels read.
-
-A parameter that all its readers take in one arrangement has one slot, by its name;
-further arrangements are further slots. Knows no addresses.
+"""The parameters that an instance binds: one slot for each array that kernels read. A
+parameter that all its readers want in one layout has one slot, under its own name; each
+further layout is a further slot. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -22,14 +21,16 @@ Key = tuple[tuple[str, ...], int, int]
 class Slot:
     """An array that is bound at run time.
 
-    tensor   its name, and type and shape as it is stored
-    layout   0: row-major, as the user has it; else the number of an arrangement
-    sources  the user's parameters that it is made of; (): a constant, packed in flash
-    value    what the model came with
-    title    what people call it: the parameter, or the layer and what it is there
-    copy_of  the slot that already holds the parameter, in another arrangement or for
-             another device; ""
-    device   whose memory it is copied to; 0: it is read where it is bound
+    tensor   its name; type and shape as stored
+    layout   0: row-major, as the user has it; else the id of a packed layout
+    sources  the user's parameters from which it is packed; (): a constant, packed in
+             flash
+    value    the values that came with the model
+    title    its name for people: the parameter, or the layer and the role of the array
+             in it
+    copy_of  the slot that already holds the parameter, in another layout or for another
+             device; ""
+    device   the device whose memory it is copied to; 0: read where it is bound
     """
 
     tensor: Tensor
@@ -42,7 +43,7 @@ class Slot:
 
     @property
     def home(self) -> str:
-        """The name of the memory that it has on its device."""
+        """The name of its block in its device's memory."""
         return f"{self.name} (parameter)"
 
     @property
@@ -56,7 +57,7 @@ def key_of(packed: Packed, node: Node) -> Key:
 
 
 def slot_blocks(slots: Iterable[Slot], steps: int) -> dict[str, Block]:
-    """The memory of parameters on devices, theirs alone, by the name of the slot."""
+    """The blocks of parameters in the memory of devices, by slot name."""
     return {
         slot.name: Block(slot.home, slot.value.nbytes, -1, steps)
         for slot in slots
@@ -67,12 +68,9 @@ def slot_blocks(slots: Iterable[Slot], steps: int) -> dict[str, Block]:
 def find_slots(
     graph: Graph, steps: Iterable[tuple[Node, Candidate]]
 ) -> dict[Key, Slot]:
-    """Return the slots of all steps; the first use of a parameter gives its slot the
-    name.
-
-    In the order of the nodes: stages may have another, and without names in flash
-    images that were packed for the model know its parameters by their numbers.
-    """
+    """Return the slots of all steps; the first use of a parameter names its slot. Slots
+    are in node order, which unlike that of stages does not change: images packed for a
+    model without names in flash know its parameters by number."""
     slots: dict[Key, Slot] = {}
     taken: dict[str, str] = {}
     order = {node.output: index for index, node in enumerate(graph.nodes)}
@@ -109,7 +107,8 @@ def _slot(graph: Graph, node: Node, packed: Packed, taken: dict[str, str]) -> Sl
 
 
 def _own_name(graph: Graph, packed: Packed) -> str:
-    """The parameter that the array mostly is, or what is made of one beside it."""
+    """Return the parameter that fills the whole array, or "PARAMETER.ROLE" if none
+    does."""
     array = packed.array
     if packed.parameters[0] not in graph.parameters:
         return packed.parameters[0]

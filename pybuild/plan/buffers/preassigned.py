@@ -1,7 +1,6 @@
-"""Storage as the file gives it: tensors of one block in one place, for the whole run.
-
-The front end has checked that they are never needed together. What has no block, or
-must not be there after all, is placed beside them. Knows no addresses.
+"""Storage as the file prescribes it: the tensors of one block share one place for the
+whole run. The front end has checked that they are never needed together. Tensors
+without a block, or that must not be in it, get other places. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def given_storage(
     keep_inputs: bool,
     lazy: Collection[str] = (),
 ) -> Storage:
-    """One memory block for each block of the file, as large as its largest tensor.
+    """Return one block for each block of the file, as large as its largest tensor.
 
     lazy  inputs that get no memory, and so have no block
     """
@@ -49,7 +48,7 @@ def _start(group: Block) -> tuple[int, str]:
 
 
 def _numbers(graph: Graph, views: Views) -> dict[str, int]:
-    """Root of a group of views -> the block of the file that they lie in."""
+    """Map the root of each group of views to the block of the file that holds it."""
     numbers: dict[str, int] = {}
     for name in graph.tensors:
         if name in graph.storage and name not in graph.constants:

@@ -27,7 +27,7 @@ class View(NamedTuple):
 
 @dataclass(frozen=True)
 class Views:
-    """The views of a graph, and the nodes that they make needless."""
+    """The views of a graph, and the nodes that move no bytes because of them."""
 
     views: Mapping[str, View]
     dropped: frozenset[str]  # outputs of nodes that move no bytes
@@ -37,15 +37,12 @@ class Views:
 
 
 def find_views(graph: Graph) -> Views:
-    """Reshapes, leading slices and leading concatenations as views.
-
-    What a state becomes is written where the state is: by an assignment, or by the
-    layer that computes it (state_in_place.py).
-
-    Where the file gives storage, only reshapes whose output lies where their
-    input does. An input and an output, or two outputs, never share a group:
-    each can be bound to the user's own memory.
-    """
+    """Find the reshapes, leading slices and leading concatenations that are views. A
+    state's next value lies in the state's place if an assignment or the layer that
+    computes it (state_in_place.py) writes it there. If the file prescribes storage,
+    only reshapes whose output lies where their input does are views. An input and an
+    output, or two outputs, never share a group: each can be bound to the user's own
+    memory."""
     finder = _Finder(graph)
     finder.assign()
     if graph.storage:
@@ -99,20 +96,20 @@ class _Finder:
         return View(tensor, at)
 
     def assign(self) -> None:
-        """Puts what assignments write where the state is."""
+        """Make the results of assignments views of their states."""
         for name, state in self.graph.state.items():
             if state.next in self.by_node:
                 self.parent[state.next] = View(name, 0)
 
     def settle(self) -> None:
-        """Puts what layers write as a state's next value where the state is."""
+        """Make a state's next value a view of the state if a layer writes it there."""
         for name, state in self.graph.state.items():
             root = self.find(state.next).root
             if root != name:
                 self.parent[root] = View(name, 0)
 
     def alias(self, node: Node, at: int) -> None:
-        """Makes the output a window of the input, where nothing forbids it."""
+        """Make the output a window of the input, unless something forbids it."""
         source, made = node.inputs[0], node.output
         if source in self.graph.constants:
             return
@@ -128,7 +125,7 @@ class _Finder:
         self.dropped.add(made)
 
     def join(self, node: Node) -> None:
-        """Makes each part of a leading concatenation a window of the result."""
+        """Make each part of a leading concatenation a window of the result."""
         parts = concat_parts(node, self.graph)
         if parts is None or len(set(node.inputs)) != len(node.inputs):
             return
@@ -190,9 +187,10 @@ def lifetimes(
     keep_inputs: bool,
     lazy: Collection[str] = (),
 ) -> Storage:
-    """Liveness of every group over the steps, results in place where possible.
+    """Return the storage of all groups over the steps, with results in place if
+    possible.
 
-    lazy  inputs and outputs that get no memory, and so have no block
+    lazy  inputs and outputs without memory, and so without a block
     """
     alone = [[step] for step in range(len(steps))]
     storage = staged(graph, steps, alone, views, keep_inputs, lazy)
@@ -207,9 +205,9 @@ def staged(
     keep_inputs: bool,
     without: Collection[str] = (),
 ) -> Storage:
-    """Do the same as `lifetimes` for stages of steps; scratch is left out.
+    """Return the same as `lifetimes` for stages of steps, without scratch.
 
-    stages   the steps of each, by number; all of a stage is alive at once
+    stages   the numbers of each stage's steps; a stage's tensors are all alive at once
     without  tensors that get no block
     """
     stage_of = [stage for stage, each in enumerate(stages) for _ in each]
@@ -231,12 +229,12 @@ def groups(
     views: Views,
     keep_inputs: bool,
 ) -> list[Block]:
-    """Every group of views in memory of its own, named by its root."""
+    """Return one block for each group of views, named by its root."""
     return _blocks(_group_lives(graph, steps, views, keep_inputs, range(len(steps))))
 
 
 def scratch(steps: Sequence[tuple[Node, Candidate]]) -> list[Block]:
-    """The working memory of each step that needs some."""
+    """Return a scratch block for each step that needs one."""
     return [
         Block(scratch_of(node), candidate.scratch, index, index)
         for index, (node, candidate) in enumerate(steps)
@@ -291,7 +289,7 @@ def _try_in_place(
     views: Views,
     state: tuple[dict[str, _Life], dict[str, str], int],
 ) -> None:
-    """Gives the output's group the memory of an input that dies here."""
+    """Give the output's group the memory of an input that is last read here."""
     lives, block, index = state
     made = views.of(node.output).root
     if made not in lives:

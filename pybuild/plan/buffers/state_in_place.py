@@ -1,8 +1,6 @@
-"""Which states are written where they lie: what computes the next value writes it over
-the old one, and no node assigns it.
-
-That is right where all that read the old value come first, or where the node that
-writes reads it in place. Knows no addresses.
+"""Finds states that are updated in place: the layer that computes the next value writes
+it over the old one, and no assignment is needed. This is right if all readers of the
+old value come first, or if the writing layer reads it in place. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ Overlays = Callable[[Node, str], Collection[int]]
 
 
 def overlays(node: Node, output: str, offers: Sequence[Candidate]) -> set[int]:
-    """The inputs that an output may lie over, whichever kernel is chosen."""
+    """Return the inputs that an output may overwrite, whichever kernel is chosen."""
     index = node.outputs.index(output)
 
     def of(candidate: Candidate) -> set[int]:
@@ -35,8 +33,8 @@ def overlays(node: Node, output: str, offers: Sequence[Candidate]) -> set[int]:
 
 
 def written_in_place(graph: Graph, allowed: Overlays) -> Graph:
-    """The graph without the assignments that are not needed: the state's next value is
-    then what a layer writes. The order of the nodes is final."""
+    """Return the graph without needless assignments: a layer then writes the state's
+    next value. The order of the nodes is final."""
     last = {n.output: n for n in graph.nodes if n.op == ASSIGN}
     if not last or graph.storage or graph.is_placed:
         return graph
@@ -55,11 +53,11 @@ def written_in_place(graph: Graph, allowed: Overlays) -> Graph:
 def old_reads(
     graph: Graph, views: Views, nodes: Sequence[Node]
 ) -> list[tuple[int, int]]:
-    """For each state that layers write in place: the number of the node that reads the
-    old value last, and of the first that writes the new one. No stage may have both:
-    it would read rows that are new.
+    """For each state that a layer updates in place, return the number of the last node
+    that reads the old value and of the first that writes the new one. No stage may
+    contain both: it would read new rows.
 
-    nodes  those that move bytes, in their order
+    nodes  the nodes that move bytes, in execution order
     """
     made: dict[str, int] = {}
     old: dict[str, int] = {}
@@ -75,7 +73,7 @@ def old_reads(
 
 @dataclass
 class _Uses:
-    """Who writes and who reads each group of views, by number of the step."""
+    """The nodes that write and read each group of views, by step number."""
 
     graph: Graph
     views: Views
@@ -94,7 +92,8 @@ class _Uses:
                     uses.setdefault(root, []).append((index, node))
 
     def may_write(self, name: str, source: str, allowed: Overlays) -> bool:
-        """True if the group of `source` may have the memory of a state; it then has."""
+        """Return True if `source` can share the state's memory, and reserve that
+        memory."""
         root, at = self.views.of(source)
         sizes = {self.graph.tensor(n).bytes for n in (name, root)}
         if at or len(sizes) > 1 or root in self.taken or root not in self.made:
@@ -109,7 +108,8 @@ class _Uses:
         return True
 
     def _in_place(self, name: str, root: str, node: Node, allowed: Overlays) -> bool:
-        """True if a node reads a state only where it writes the same place."""
+        """Return True if the node reads the state only where it writes the same
+        bytes."""
         view = self.views.of
         made = [n for n in node.outputs if view(n).root == root]
         read = {n for n in node.inputs if n and view(n).root == name}

@@ -1,4 +1,6 @@
-"""Which data movements are not movement: windows of a tensor that are contiguous."""
+"""Finds data movements that need no copy because they are contiguous windows of a
+tensor.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""When each piece of a block is alive: rows, and slots of rings, by the bands that
-write and read them.
-
-Knows times, no addresses. A time is a band of a stage; what it writes and what it reads
-are alive in it together, so kernels need not know what lies beside their rows.
+"""Live ranges of the pieces of a block: of rows, and of slots of rings, by the bands
+that write and read them. Knows times, no addresses. A time is one band of a stage.
+Everything that the band reads or writes is alive at that time, so kernels may access
+their rows in any order.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from pybuild.plan.schedule.lock_step import Ring, Work, band_times, last_reads
 from pybuild.plan.schedule.stages import Arrangement, Stage
 from pybuild.records import dataclass
 
-# a lone step of more bands is one time; so many pieces of a tensor are told apart
+# a lone step with more bands counts as one time; the most pieces of one tensor
 _MOST_BANDS, _MOST_PIECES = 1024, 128
-# blocks, and bands of all stages, of which pieces are told apart at all
+# limits on blocks, and on the bands of all stages; beyond them blocks stay whole
 _MOST_BLOCKS, _MOST_TIMES = 600, 20_000
 
-# (first byte, end, time) of all bytes of a tensor, one after the other
+# (first byte, end, time) for consecutive runs of a tensor's bytes
 Marks = list[tuple[int, int, int]]
 
 
@@ -41,7 +40,7 @@ class Piece:
 
 
 def alive_in(pieces: Sequence[Piece]) -> int:
-    """All times at which some piece is alive."""
+    """Return all times at which any of the pieces is alive, as bits."""
     when = 0
     for piece in pieces:
         when |= piece.when
@@ -49,13 +48,13 @@ def alive_in(pieces: Sequence[Piece]) -> int:
 
 
 def most_alive(blocks: Sequence[Sequence[Piece]]) -> list[int]:
-    """Bytes of each block that are alive at the time when most are."""
+    """Return the bytes of each block that are alive at the time of the peak."""
     time = int(_sums(blocks).argmax())
     return [sum(p.end - p.at for p in block if p.when >> time & 1) for block in blocks]
 
 
 def _sums(blocks: Iterable[Sequence[Piece]]) -> Array:
-    """Bytes that are alive at each time."""
+    """Return the bytes that are alive at each time."""
     bytes_ = Counter[int]()
     for block in blocks:
         for piece in block:
@@ -74,16 +73,15 @@ def _sums(blocks: Iterable[Sequence[Piece]]) -> Array:
 
 @dataclass(frozen=True)
 class Pieces:
-    """An arrangement whose steps have scratch of their own, and the pieces of each of
-    its blocks and of others beside them, by their names.
-    """
+    """An arrangement with one scratch block per layer, and the pieces of each block, by
+    name."""
 
     found: Arrangement
     of: Mapping[str, Sequence[Piece]]
 
     @property
     def most(self) -> int:
-        """Bytes alive at one time."""
+        """The most bytes that are alive at one time."""
         return sum(most_alive([*self.of.values()]))
 
 
@@ -94,10 +92,10 @@ def in_pieces(
     others: Sequence[Block] = (),
     spent: Collection[str] = (),
 ) -> Pieces | None:
-    """None: there are too many.
+    """Return the pieces of all blocks, or None if there are too many.
 
-    others  blocks that stages need whole
-    spent   inputs whose rows may be written over while others are still to be read
+    others  blocks that stages need as wholes
+    spent   inputs whose rows may be overwritten while later rows are still to be read
     """
     bands = sum(c.bands for _, c in found.steps if c.bands <= _MOST_BANDS)
     if len(found.steps) > _MOST_BLOCKS or bands > _MOST_TIMES:
@@ -115,8 +113,8 @@ def in_pieces(
 
 @dataclass(frozen=True)
 class Beyond:
-    """Roots of groups that are there before the stages and that are read after them;
-    of the former those whose rows may be written over."""
+    """Roots of groups: `given` exist before the stages, `later` are read after them,
+    and `spent` are those of `given` whose rows may be overwritten."""
 
     given: Collection[str]
     later: Collection[str]
@@ -134,8 +132,8 @@ def _beyond(graph: Graph, views: Views, spent: Collection[str]) -> Beyond:
 def alive_by_step(
     graph: Graph, views: Views, found: Arrangement, beyond: Beyond
 ) -> tuple[list[int], Mapping[str, Sequence[Piece]]]:
-    """For a single stage: the bytes of its blocks that are alive at the worst band of
-    each step, and their pieces."""
+    """For a single stage, return the bytes of its blocks that are alive at the worst
+    band of each step, and the pieces of its blocks."""
     lives = _Lives(graph, views, found, beyond)
     (clock,) = lives.clocks
     pieces = {b.name: lives.pieces(b) for b in found.storage.blocks}
@@ -150,12 +148,12 @@ def alive_by_step(
 
 
 def _between(first: int, last: int) -> int:
-    """Alive from one time to another, both included."""
+    """The bits of all times from `first` to `last`, both included."""
     return ((1 << (last - first + 1)) - 1) << first if last >= first else 0
 
 
 def _at(times: Array) -> int:
-    """Alive at these times, in rising order."""
+    """The bits of these times, which are in rising order."""
     flags = np.zeros(int(times[-1]) + 1, np.uint8)
     flags[times] = 1
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
@@ -163,8 +161,8 @@ def _at(times: Array) -> int:
 
 @dataclass(frozen=True)
 class Clock:
-    """The times of a stage: from `start` to before `end`; of each step its bands',
-    None: they are one."""
+    """The times of a stage, from `start` to before `end`, and the times of each step's
+    bands; `times` is None if the whole stage counts as one time."""
 
     start: int
     end: int
@@ -173,7 +171,8 @@ class Clock:
 
 
 def clocks(found: Arrangement) -> list[Clock]:
-    """The clock of each stage in turn, from 1 on: 0 is before the run."""
+    """Return the clock of each stage in turn; times start at 1, and 0 is before the
+    run."""
     made: list[Clock] = []
     alone = (Stage(i, i + 1) for i in range(len(found.steps)))
     for stage in found.stages or alone:
@@ -199,8 +198,8 @@ def _clock(works: Sequence[Work], stage: Stage, now: int) -> Clock:
 
 @dataclass
 class _Use:
-    """A group of views in a stage: bands by their step, and the layers that name it, of
-    which all that read or write rows are `seen`."""
+    """The use of a group of views in a stage: the accesses that make and read it, by
+    step; the layers that name it; and the layers whose accesses are known (`seen`)."""
 
     made: list[tuple[int, RowAccess]] = field(default_factory=list)
     read: list[tuple[int, RowAccess]] = field(default_factory=list)
@@ -209,8 +208,7 @@ class _Use:
 
 
 class _Lives:
-    """The times at which the bytes of an arrangement are in use; time 0 is before the
-    run."""
+    """Computes when each byte of an arrangement is in use; time 0 is before the run."""
 
     def __init__(
         self, graph: Graph, views: Views, found: Arrangement, beyond: Beyond
@@ -243,7 +241,7 @@ class _Lives:
         return _joined(parts)
 
     def scratch(self) -> Iterator[tuple[Block, list[Piece]]]:
-        """The scratch block of each layer, with its pieces."""
+        """Yield the scratch block of each layer, with its pieces."""
         sizes: dict[str, tuple[int, int, int]] = {}
         for number, clock in enumerate(self.clocks):
             for step, (node, candidate) in enumerate(clock.works):
@@ -259,7 +257,8 @@ class _Lives:
             yield Block(name, size, number, number), [Piece(0, size, when)]
 
     def _hull(self, first: int, last: int) -> int:
-        """All times of some stages, from -1 on: before the run."""
+        """The bits of all times from stage `first` to stage `last`; -1 is before the
+        run."""
         begin = self.clocks[first].start if first >= 0 else 0
         done = last >= len(self.clocks)
         return _between(begin, self.after if done else self.clocks[last].end - 1)
@@ -283,8 +282,8 @@ class _Lives:
     # ---- tensors -------------------------------------------------------------------
 
     def _whole(self, root: str, block: Block) -> Iterator[Piece]:
-        """The pieces of a group that is not in a ring: from when rows are written until
-        they are last read."""
+        """Yield the pieces of a group outside rings: alive from the write of a row to
+        its last read."""
         size = self.graph.tensor(root).bytes
         uses = self.uses.get(root, {})
         if not uses:
@@ -341,7 +340,7 @@ class _Lives:
         return rows if total == size else 0
 
     def _ring(self, root: str, ring: Ring) -> Iterator[Piece]:
-        """The slots of rows that are not held whole."""
+        """Yield the slots of a ring as pieces."""
         ((number, use),) = self.uses[root].items()
         times = self.clocks[number].times
         assert times is not None

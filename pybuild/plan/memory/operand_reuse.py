@@ -1,8 +1,7 @@
-"""Addresses that steps have in common: a block lies where one of an earlier step did,
-if it finds room there, so that both steps are handed the same operands, which the
-tables then have once. No arena grows for it.
-
-Knows blocks and the ways in which steps meet them; no tables.
+"""Reuses operands between steps: a block is moved to the offset that an earlier step's
+block had, if there is room, so that both steps have the same operands and the tables
+store them once. The arena never grows for it. Knows blocks and how steps access them;
+no tables.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pybuild.plan.memory.row_offsets import Taken, taken_by
 from pybuild.plan.schedule.stages import Arrangement
 from pybuild.records import dataclass
 
-# the blocks that a step is handed and that could move; how it meets them, and others
+# the movable blocks that a step accesses; how it accesses them, and all other operands
 _Handed = tuple[tuple[str, ...], tuple[object, ...]]
 
 
@@ -32,9 +31,10 @@ def made_alike(
     pieces: Mapping[str, Sequence[Piece]],
     align: int,
 ) -> dict[str, BlockOffset]:
-    """Return offsets that need no more bytes and give most steps the same operands.
+    """Return offsets that need no more bytes and give as many steps as possible the
+    same operands.
 
-    pieces  of each block; of others than these all is alive from first to last
+    pieces  the pieces of blocks; blocks not named here are alive as wholes
     """
     handed = [*_handed(graph, views, found, block_offsets)]
     each = {
@@ -64,7 +64,7 @@ def _met(
     how: Sequence[object],
     block_offsets: Mapping[str, BlockOffset],
 ) -> tuple[object, ...]:
-    """The key that distinguishes the operands of one step from those of another."""
+    """Return a key that is equal for steps with equal operands."""
     return (*(block_offsets[name].at for name in names), *how)
 
 
@@ -105,9 +105,10 @@ def _handed(
 
 @dataclass(frozen=True)
 class Settled:
-    """The offsets of blocks that have their place: `at`, by their names.
+    """Blocks with a final offset: `at`, by block name.
 
-    used_first  a block tries addresses of others before that where it was
+    used_first  whether a block tries the offsets of settled blocks before its own old
+                one
     """
 
     block_offsets: Mapping[str, BlockOffset]
@@ -129,10 +130,11 @@ class Settled:
         return {name: alive_in(pieces) for name, pieces in self.pieces.items()}
 
     def settle(self, handed: Sequence[_Handed]) -> bool:
-        """Return True if all blocks found room; blocks that no step names stay where
-        they were.
+        """Settle all blocks; return True if all found room. Blocks that no step names
+        stay where they were.
 
-        Source  greedy: each step as the first step before that it can be like
+        Source  greedy: each step takes the operands of the first earlier step that it
+                can match
         """
         moving = {name for names, _ in handed for name in names}
         self.at.update(
@@ -151,7 +153,8 @@ class Settled:
         return True
 
     def _has_room(self, names: Sequence[str], places: Sequence[int]) -> bool:
-        """True if these blocks are there, or could be, all at once."""
+        """Return True if the named blocks are at these offsets, or can all be moved
+        there."""
         if any(self.at.get(n, at) != at for n, at in zip(names, places, strict=True)):
             return False
         mine: dict[str, int] = {}
@@ -164,8 +167,8 @@ class Settled:
         return True
 
     def _around(self, names: Sequence[str]) -> tuple[int, ...] | None:
-        """Return where these blocks are, were or can be, or None if one of them finds
-        no room."""
+        """Return settled, old or free offsets for these blocks, or None if one finds no
+        room."""
         mine: dict[str, int] = {}
         for name in names:
             at = self.at.get(name, mine.get(name))
@@ -178,7 +181,7 @@ class Settled:
         return tuple(mine[name] for name in names)
 
     def _ways(self, name: str, mine: Mapping[str, int]) -> list[int]:
-        """The offsets that a block may try."""
+        """Return the offsets to try for a block, in order."""
         taken = {**self.at, **mine}
         ends = {at + self.block_offsets[n].block.bytes for n, at in taken.items()}
         was = [self.block_offsets[name].at]
@@ -186,7 +189,8 @@ class Settled:
         return [*first, 0, *sorted(round_up(end, self.align) for end in ends)]
 
     def _is_free(self, name: str, at: int, mine: Mapping[str, int]) -> bool:
-        """Beside all that have their place, and those of the same step."""
+        """Return True if the block at this offset meets no settled block, and none of
+        its step."""
         if at + self.block_offsets[name].block.bytes > self.bytes:
             return False
         return not any(
@@ -198,7 +202,7 @@ class Settled:
         )
 
     def _taken(self, other: str, name: str) -> Taken:
-        """The offsets at which a block cannot begin, relative to the other block."""
+        """Return the ranges, relative to `other`, in which the block cannot begin."""
         if (other, name) not in self.beside:
             made = taken_by(self.pieces[other], self.pieces[name])
             self.beside[other, name] = made

@@ -1,4 +1,4 @@
-"""Memory that an instance keeps from run to run."""
+"""Blocks that an instance keeps from run to run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Kept:
-    """A piece of memory that keeps its contents.
+    """A block that keeps its contents from run to run.
 
-    initial  what it holds after a reset; None: zeros
+    initial  its contents after a reset; None: zeros
     """
 
     name: str
@@ -29,7 +29,7 @@ class Kept:
 def kept_memory(
     graph: Graph, block_offsets: Mapping[str, BlockOffset]
 ) -> tuple[Kept, ...]:
-    """The state of a graph: each tensor has a block of its own."""
+    """Return the state of a graph: each tensor has a block of its own."""
     found = []
     for name, state in graph.state.items():
         block_offset = block_offsets[name]
@@ -40,7 +40,7 @@ def kept_memory(
 
 
 def id_of(graph: Graph, kept: Sequence[Kept]) -> int:
-    """The id of the owner of state: of the model, its weights, and the plan."""
+    """Return an id that identifies a saved state's model, weights and plan."""
     code = zlib.crc32(graph.dump().encode())
     for name in sorted(graph.constants.keys() - graph.parameters.keys()):
         code = zlib.crc32(graph.constants[name].tobytes(), code)

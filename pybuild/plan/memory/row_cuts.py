@@ -1,8 +1,7 @@
 """Cuts a graph into stages by the bytes that are alive row by row: a stage's results
-may lie where rows of its inputs were, and scratch counts only while it is used.
-
-Exact, and so asked only where whole tensors, each alive in all of the stages that touch
-it (partition.py), would not fit.
+may overwrite rows of its inputs, and scratch counts only while it is used. This is
+exact but slow, so it is tried only where the coarser count of partition.py does not
+fit.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ _MOST_BANDS = 1024  # of a lone step
 
 @dataclass(frozen=True)
 class _Needs:
-    """Bytes that are alive beside the scratch of each node, at its worst band; still:
-    where results do not move beyond what they are made of; tight: of both, with kernels
-    of the least scratch."""
+    """The bytes that are alive beside the scratch of each node, at its worst band;
+    still: if results must stay within the memory of their operands; tight: the peaks of
+    both with the least scratch."""
 
     alive: tuple[int, ...]
     still: tuple[int, ...]
@@ -50,7 +49,7 @@ class _Needs:
 class RowCuts:
     """The stages of a search, counted row by row.
 
-    most_work  what that may take, in steps times bands, about
+    most_work  approximate work limit, in steps times bands
     """
 
     def __init__(self, search: Search, most_work: int) -> None:
@@ -63,7 +62,8 @@ class RowCuts:
         self._unspent = inputs - {root_of(name).root for name in search.spent}
 
     def _affordable(self, most_work: int) -> int:
-        """Nodes of the longest stages that are counted, in steps times bands of all."""
+        """Return the most nodes of a stage that can be counted within the work
+        limit."""
         bands = sum(each[0].bands for each in self.cuts.joined if each)
         longest = 1
         while longest < LONGEST and (longest + 1) ** 3 * bands < 3 * most_work:
@@ -71,11 +71,12 @@ class RowCuts:
         return longest
 
     def least(self, most_cost: float, still: bool) -> tuple[int, Arrangement]:
-        """The fewest bytes at a price, in times of the fastest stages, and the stages
-        that have them.
+        """Return the fewest bytes at an allowed cost, and the stages that reach them.
+        The cost is a multiple of the fastest stages' instructions.
 
-        still  what lies where an input was keeps within it: else each of many layers
-               moves its result a few rows on, and none moves it back
+        still  whether results must stay within the memory of their operands: otherwise
+               each of many layers may move its result a few rows on, and none moves it
+               back
         """
         self.still = still
         fastest = self.cuts.best(self.search.most)[0]
@@ -83,7 +84,8 @@ class RowCuts:
         return most, self._arranged(cuts, most)
 
     def best(self, limit: int) -> tuple[float, list[Cut]]:
-        """The fastest stages in which at most `limit` bytes are alive."""
+        """Return the instructions and cuts of the fastest stages with at most `limit`
+        bytes alive."""
         cuts = self.cuts
         alone = [self._cost(i, i + 1, limit) for i in range(len(cuts.nodes))]
 
@@ -149,7 +151,8 @@ class RowCuts:
         return tuple(chosen)
 
     def needs(self, first: int, end: int) -> _Needs | None:
-        """None: that cannot be told, or would take too long."""
+        """Return the needs of a stage, or None if they are unknown or too slow to
+        count."""
         if (first, end) not in self._needs:
             self._needs[first, end] = self._counted(first, end)
         return self._needs[first, end]
@@ -188,7 +191,7 @@ class RowCuts:
     def _touched(
         self, nodes: Sequence[tuple[Node, object]], works: Sequence[Work]
     ) -> list[Block]:
-        """The groups of views that a stage reads or writes."""
+        """Return the groups of views that a stage reads or writes."""
         root_of = self.search.views.of
         roots = {root_of(a.tensor).root for _, c in works for a in c.inputs}
         roots |= {root_of(a.tensor).root for _, c in works for a in c.outputs}
@@ -198,7 +201,8 @@ class RowCuts:
     def _alone(
         self, first: int, end: int, works: Sequence[Work], groups: Sequence[Block]
     ) -> Arrangement:
-        """A stage as if there were no other: what is there before and after it is."""
+        """Return a stage as an arrangement of its own: the groups of earlier and later
+        stages are alive before and after it."""
         together, held = None, self.cuts.held(first, end)
         if len(works) > 1:
             together = join(works, self.search.views, held)
@@ -218,7 +222,7 @@ class RowCuts:
         return Arrangement(tuple(works), (stage,), storage, rings)
 
     def _arranged(self, found: Sequence[Cut], limit: int) -> Arrangement:
-        """The blocks of stages, and what each step has room for."""
+        """Return the arranged stages, with the scratch that each step may use."""
         rooms: list[Room] = []
         for cut in found:
             end = cut.first + len(cut.candidates)
@@ -235,8 +239,8 @@ class RowCuts:
 
 
 def _moves(blocks: Sequence[Block], pieces: Mapping[str, Sequence[Piece]]) -> bool:
-    """True if what is made here and stays can lie nowhere within what is read here for
-    the last time, nor that within it."""
+    """Return True if a result that outlives the stage can neither lie within the input
+    that is last read here, nor contain it."""
     before = [b for b in blocks if b.first < 0 and b.last == 0]
     after = [b for b in blocks if b.first == 0 and b.last > 0]
     if len(before) != 1 or len(after) != 1:

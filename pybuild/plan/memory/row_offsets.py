@@ -1,5 +1,5 @@
-"""Offsets of blocks whose pieces are alive at different times: rows of one may lie
-where another's were. Knows pieces only.
+"""Finds offsets of blocks whose pieces are alive at different times, so that rows of
+one block may lie where another's were. Knows pieces only.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import replace
 from pybuild.plan.buffers.offsets import Layout, round_up
 from pybuild.plan.memory.live_ranges import Piece, alive_in, most_alive
 
-# work limit of the search, in visits of (block, spans that are taken beside it)
+# work limit of the search, in visits of (block, taken spans beside it)
 _SEARCH_VISITS = 20_000
 _FAR = 1 << 60
-# layouts that are remembered: plans of one model often have the same pieces
+# cache size for layouts: plans of one model often have the same pieces
 _KEPT = 64
 _PAIRS = 1024
 
-# offsets from another block's that are not free: between both ends of each pair
+# ranges of forbidden offsets relative to another block, from first to last of each pair
 Taken = tuple[tuple[int, int], ...]
 Span = tuple[int, int]
 
@@ -36,7 +36,7 @@ def _best(blocks: tuple[tuple[Piece, ...], ...], align: int) -> Layout:
 
 
 def taken_by(b: Sequence[Piece], a: Sequence[Piece]) -> Taken:
-    """The offsets at which `a` cannot begin, relative to `b`."""
+    """Return the ranges of offsets, relative to `b`, at which `a` cannot begin."""
     return _taken(tuple(b), tuple(a))
 
 
@@ -53,8 +53,9 @@ def _taken(b: tuple[Piece, ...], a: tuple[Piece, ...]) -> Taken:
 
 
 def _rounded(blocks: Sequence[Sequence[Piece]], align: int) -> list[list[Piece]]:
-    """What no layout can do without at times when all pieces begin aligned: none begins
-    in what another lacks to the next such place."""
+    """Return the pieces rounded up to `align`, at those times when all live pieces
+    begin aligned. No layout can then use the bytes up to the next aligned offset, so
+    their peak is a better lower bound."""
     odd = alive_in([p for block in blocks for p in block if p.at % align])
     return [
         [replace(p, end=round_up(p.end, align), when=p.when & ~odd) for p in block]
@@ -116,10 +117,11 @@ class _Search:
     def _fill(
         self, order: Sequence[int], room: int, chance: random.Random, late: float
     ) -> tuple[int, Layout | None]:
-        """Place each block where it lengthens the whole the least; return how many
-        blocks have a place before one finds none in `room` bytes.
+        """Place each block where it extends the layout least. Return how many blocks
+        were placed before one did not fit into `room` bytes, and the layout if all fit.
 
-        late  how often the last such place is taken, not the first
+        late  probability of taking the last of several equally good offsets, not the
+              first
         """
         at: dict[int, int] = {}
         low = high = 0
@@ -145,7 +147,7 @@ class _Search:
 
 
 def _nearest(spans: Sequence[Span], low: int, high: int) -> list[int]:
-    """The spans from which least sticks out below `low` or above `high`."""
+    """Return the offsets that stick out least below `low` or above `high`."""
     least, found = _FAR, list[int]()
     for first, last in spans:
         for wish in (low, high):
@@ -159,7 +161,8 @@ def _nearest(spans: Sequence[Span], low: int, high: int) -> list[int]:
 
 
 def _free(taken: Sequence[Span], size: int, around: Span, align: int) -> list[Span]:
-    """(first, last) spans for `size` bytes outside all that is taken."""
+    """Return the (first, last) offsets at which `size` bytes lie outside all taken
+    spans."""
     reach, last = around[0], around[1] - size
     found = []
     for low, high in (*taken, (_FAR, _FAR)):

@@ -19,10 +19,10 @@ ARENA = ""  # the buffer of what is in no input and no output
 class Place:
     """The place of a tensor's first byte.
 
-    buffer  ARENA, or the name of the input or output whose memory it is in
+    buffer  ARENA, or the name of the input or output whose memory it shares
     at      bytes from the start of that buffer
-    home    bytes from the start of the arena (of the buffer's own home, too)
-    region  the arena that the home is in; -1: it has no home
+    home    bytes from the start of the arena (also if the buffer has a home there)
+    region  the number of the home's region; -1: it has no home
     """
 
     buffer: str
@@ -32,7 +32,7 @@ class Place:
 
 
 def by_tensor(graph: Graph, views: Views, found: Arrangement) -> dict[str, Ring]:
-    """The rings, by all names that a tensor has."""
+    """Map every name of a tensor to its ring, views included."""
     rings = found.rings
     roots = {name: views.of(name).root for name in graph.tensors}
     return {**rings, **{n: rings[r] for n, r in roots.items() if r in rings}}
@@ -45,9 +45,9 @@ def place_tensors(
     block_offsets: Mapping[str, BlockOffset],
     pushed: Collection[str],
 ) -> dict[str, Place]:
-    """The places by the tensors' names.
+    """Return the place of each tensor, by name.
 
-    block_offsets   of blocks
+    block_offsets   the offset of each block, by block name
     pushed  inputs without a buffer
     """
     storage = found.storage

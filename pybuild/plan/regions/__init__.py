@@ -1,2 +1,1 @@
-"""Assigns buffers to regions of memory, and chooses the constants to copy to a fast
-one."""
+"""Assigns blocks to memory regions, and chooses constants to copy to a fast one."""

@@ -1,7 +1,6 @@
-"""Assigns blocks to regions: those with most traffic to the fastest.
-
-Less moved in slow memory goes before more moved in fast memory. Greedy by bytes moved
-for a byte of RAM; then single moves and swaps as long as they gain.
+"""Assigns blocks to regions: those with most traffic to the fastest. Less traffic in
+slow memory takes precedence over more in fast memory. Greedy by bytes moved per byte of
+RAM, then single moves and swaps as long as they improve the result.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pybuild.plan.buffers.offsets import Layout, alive, place, round_up
 from pybuild.plan.buffers.sharing import Block
 from pybuild.records import dataclass
 
-# work limits: blocks for which regions are laid out anew, and other orders are tried
+# work limits: the most blocks for which regions are laid out again and reordered
 _MOST_BLOCKS, _SHUFFLES, _PASSES = 200, 40, 4
 
 Key = tuple[int, ...]
@@ -33,14 +32,15 @@ class Spread:
 
 @dataclass
 class _Shelf:
-    """A region that fills up: at which byte each of its blocks is."""
+    """A region and the offset of each block that was put into it."""
 
     spec: RegionSpec
     align: int
     at: dict[Block, int] = field(default_factory=dict)
 
     def put(self, block: Block) -> bool:
-        """Finds room, laying the others out anew if that helps."""
+        """Put a block at a free offset, or lay out the whole region again to make it
+        fit; return True if it fits."""
         at = self._gap(block, self.at)
         if at is None:
             return self._again(block)
@@ -88,7 +88,7 @@ class _Shelf:
 
 @dataclass
 class _Try:
-    """Shelves, the fastest first, and what is on none."""
+    """An attempt: the regions, the fastest first, and the blocks that are in none."""
 
     shelves: list[_Shelf]
     moved: Mapping[str, int]
@@ -112,7 +112,8 @@ class _Try:
         return [block for block in self.left if block.name not in self.hot]
 
     def key(self) -> Key:
-        """Bytes moved by speed, the slowest first: less is better."""
+        """Return the bytes moved by region speed, the slowest first, to compare
+        attempts: less is better."""
         sums = [0] * len(SPEEDS)
         for shelf in self.shelves:
             sums[shelf.spec.rank] += sum(self.moved[b.name] for b in shelf.at)
@@ -139,7 +140,8 @@ class _Try:
                                                    pair[0].name))  # fmt: skip
 
     def _exchange(self, block: Block, source: _Shelf | None, target: _Shelf) -> bool:
-        """Block to target: into a gap, or in place of some that are moved less."""
+        """Move a block to `target`: into a gap, or in exchange for blocks with less
+        traffic."""
         if (source is None and block not in self.left) or (
             source is not None and block not in source.at
         ):
@@ -169,8 +171,7 @@ class _Try:
         return target.put(block) and all(self._moved(b, source) for b in out)
 
     def _moved(self, block: Block, target: _Shelf | None) -> bool:
-        """Move a block to the region that the other block came from; a constant may go
-        to flash."""
+        """Move a displaced block to `target`; a constant may go to flash instead."""
         if target is not None and self.allows(target, block) and target.put(block):
             return True
         if block.name not in self.hot:
@@ -197,7 +198,7 @@ def spread(
     """Distribute blocks over regions so that no region exceeds its limit.
 
     moved  bytes read and written in a run, by the block's name
-    hot    names of constants, which may be left where they are
+    hot    constants, which may stay in flash
     """
     tries = _tries(blocks, specs, moved, hot, align)
     best = next(tries)
@@ -219,7 +220,7 @@ def spread(
 
 
 def _layout(blocks: Sequence[Block], shelf: _Shelf, align: int) -> Layout:
-    """Return the tightest layout, or the one that is known to fit."""
+    """Return the tightest layout found, or the shelf's own if that is tighter."""
     found = place(blocks, align)
     ends = (shelf.at[b] + round_up(b.bytes, align) for b in blocks)
     top = max(ends, default=0)

@@ -1,4 +1,4 @@
-"""Finds offsets of blocks, as wholes or row by row, in as few bytes as possible."""
+"""Finds offsets of blocks, whole or row by row, in as few bytes as possible."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Given:
-    """The user's requests on memory, as make_plan has them.
+    """The user's requests about memory, as passed to make_plan.
 
-    by_rows  whether rows that are done with make room
-    little   whether tables are to be few bytes
+    by_rows  whether memory of rows may be reused as soon as they have been read
+    little   whether to minimise the size of tables
     """
 
     ram_limit: Limits
@@ -39,7 +39,7 @@ class Given:
 
 
 def laid_once(lay: Callable[[Arrangement, Given], T]) -> Callable[..., T]:
-    """The same function; stages that it has laid before it does not lay again."""
+    """Return `lay` with a cache: it does not lay out the same stages twice."""
     kept: dict[tuple[object, ...], tuple[Arrangement, T]] = {}
 
     def laid(found: Arrangement, given: Given) -> T:
@@ -54,10 +54,11 @@ def laid_once(lay: Callable[[Arrangement, Given], T]) -> Callable[..., T]:
 
 @dataclass(frozen=True)
 class Occupied:
-    """Blocks at their bytes, and when they are alive.
+    """Blocks with their offsets and live ranges.
 
-    found   stages as they were before what unpacks constants came between
-    pieces  of each block, () where all are alive as wholes, through their stages
+    found   the stages before steps that unpack constants were inserted
+    pieces  the pieces of each block; empty if blocks are alive as wholes, for their
+            stages
     """
 
     found: Arrangement
@@ -74,7 +75,8 @@ def find_block_offsets(
     wishes: Wishes,
     given: Given,
 ) -> tuple[Occupied, tuple[Region, ...]]:
-    """The offsets of blocks: as wholes, or row by row if that takes fewer bytes."""
+    """Find the offsets of blocks: as wholes, or row by row if that takes fewer
+    bytes."""
     devices = _devices(graph, slots.values())
     wishes = replace(wishes, moved=moved_in(found, views, slots))
     regions, block_offsets = place_regions(
@@ -98,7 +100,7 @@ def find_block_offsets(
 
 
 def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
-    """The device of each block, by its name."""
+    """Map each block to the device that uses it."""
     scratch = {scratch_of(node): node.device for node in graph.nodes}
     homes = {slot.home: slot.device for slot in slots}
     return {**graph.locations(), **scratch, **homes}

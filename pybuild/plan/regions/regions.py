@@ -1,7 +1,5 @@
-"""Regions of memory: an arena for each device, or the pieces that users give it.
-
-Knows blocks and devices; what a device is, it does not know. No memory is shared
-between devices.
+"""Memory regions: one arena for each device, or the regions that the user defines.
+Knows blocks and device numbers, not what a device is. Devices share no memory.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from pybuild.records import dataclass
 BLOCK_ALIGN = 4
 ARENA_NAME = "arena"
 
-# blocks that a message names; what they hold together is most of the bytes
+# the most blocks that a message names; they usually hold most of the bytes
 NAMED = 6
 
 Limits = int | Mapping[int, int] | None
@@ -33,11 +31,11 @@ Limits = int | Mapping[int, int] | None
 class Region:
     """A piece of memory of a device.
 
-    name   of its macro and of its member in struct NAME_memory
-    peak   the blocks alive when most bytes are, largest first
-    spec   what the user gave; None: all that the device needs
-    moved  bytes that a run reads and writes there
-    holds  the names of its blocks
+    name   used for its macro and its member of struct NAME_memory
+    peak   the blocks that are alive at the peak, largest first
+    spec   the user's definition; None: the region is as large as the device needs
+    moved  bytes read and written there in a run
+    holds  the names of the blocks in it
     Units  bytes
     """
 
@@ -53,15 +51,16 @@ class Region:
 
 @dataclass(frozen=True)
 class Wishes:
-    """The facts that decide which region a block gets, if a device has several.
+    """Constraints on the region of each block.
 
-    specs   the user's regions; a device without has one, as large as it needs
-    moved   bytes that a run reads and writes, by the block's name
-    hot     names of constants that may be left in flash
-    source  of the graph, for messages; shown: names of blocks for people
-    leading  the block whose region comes first of its device's
-    align   of every block; 8 where some have elements of 8 bytes
-    pieces  of every block; (): each is alive as a whole
+    specs   the user's regions; a device without any gets one as large as it needs
+    moved   bytes read and written in a run, by block name
+    hot     constants that may stay in flash
+    source  the graph's source, for messages; shown: maps block names to names for
+            people
+    leading  the block whose region is to be the first of its device
+    align   alignment of every block; 8 if some have elements of 8 bytes
+    pieces  the pieces of every block; empty: blocks are alive as wholes
     """
 
     specs: tuple[RegionSpec, ...] = ()
@@ -75,7 +74,7 @@ class Wishes:
 
 
 def region_name(device: int) -> str:
-    """The name of the region of a device that was given no regions."""
+    """Return the name of a device's region if the user defined none."""
     return f"device_{device}" if device else ARENA_NAME
 
 
@@ -85,7 +84,7 @@ def place_regions(
     """Return the regions, the CPU's first and unused ones last, and the place of each
     block.
 
-    devices  by the block's name; others are the CPU's
+    devices  the device of each block, by name; a block without an entry is the CPU's
     Errors   LimitError naming what does not fit
     """
     wishes = wishes or Wishes()
@@ -146,7 +145,8 @@ def _region(
 def _spread(
     blocks: Sequence[Block], specs: Sequence[RegionSpec], wishes: Wishes
 ) -> list[tuple[Region, Sequence[Block], Layout]]:
-    """Errors  LimitError"""
+    """Return one device's regions with their blocks, that of `leading` first. Raises
+    LimitError if some block fits nowhere."""
     made = spread(blocks, specs, wishes.moved, wishes.hot, wishes.align)
     if made.unplaced:
         raise _too_large(made.unplaced, blocks, specs, wishes)
@@ -166,7 +166,7 @@ def _too_large(
     specs: Sequence[RegionSpec],
     wishes: Wishes,
 ) -> LimitError:
-    """Names what has no place, and what is alive beside it."""
+    """Return the error that names unplaced blocks and the blocks alive beside them."""
     sizes = ", ".join(f"'{s.name}' {s.bytes}" for s in specs)
     kept = [b for b in blocks if b.name not in wishes.hot]
     needed = place(kept, wishes.align).bytes
@@ -189,8 +189,8 @@ def _too_large(
 
 
 def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
-    """The blocks that are alive at the peak; of blocks in pieces, those with live
-    pieces."""
+    """Return the blocks alive at the peak; of blocks in pieces, only the live bytes
+    count."""
     if wishes.pieces:
         sizes = most_alive([wishes.pieces[block.name] for block in blocks])
         pairs = zip(blocks, sizes, strict=True)
@@ -220,12 +220,12 @@ def check_limits(
     limits: Limits,
     advice: Callable[[Sequence[Block]], str],
 ) -> None:
-    """Checks the arenas against the user's limits.
+    """Check the arenas against the user's limits.
 
     Errors  LimitError naming the tensors alive at the peak of each arena too large
 
-    limits  bytes by device, of all its regions; a number is the CPU's
-    advice  what could help, of the blocks alive at the peak
+    limits  bytes of all regions, by device; a plain number limits the CPU's
+    advice  returns a hint, given the blocks alive at the peak
     """
     most = limits if isinstance(limits, Mapping) else {0: limits}
     found = []
@@ -251,7 +251,7 @@ def overwritten(
     views: Views,
     block_offsets: Mapping[str, BlockOffset],
 ) -> frozenset[str]:
-    """Inputs whose bytes some other group, or a result in place, overwrites."""
+    """Return the inputs whose bytes another group, or a result in place, overwrites."""
     found = set()
     for name in graph.inputs:
         owner = storage.block_of.get(views.of(name).root)

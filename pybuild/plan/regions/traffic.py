@@ -1,8 +1,6 @@
-"""How many bytes of each block of memory a run reads and writes: what decides who gets
-fast memory.
-
-A row counts each time that a kernel is handed it, scratch and constants each time that
-the kernel is called. Knows no addresses.
+"""Counts the bytes of each block that a run reads and writes; blocks with most traffic
+get fast memory. A row counts once for each call that receives it; scratch and constants
+count once for each call. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ Steps = Sequence[tuple[Node, Candidate]]
 def moved_in(
     found: Arrangement, views: Views, slots: Mapping[Key, Slot]
 ) -> Counter[str]:
-    """Bytes by the name of the block."""
+    """Return the bytes moved in a run, by block name."""
 
     def block_of(tensor: str) -> str | None:
         return found.block_of(views, tensor)
@@ -40,8 +38,8 @@ def traffic(
 ) -> Counter[str]:
     """Return the number of bytes moved for each block, by its name.
 
-    scratch   the block that a step's working memory is in
-    block_of  of a tensor; None: it has none
+    scratch   the name of each step's scratch block
+    block_of  maps a tensor to its block; None: it has no block
     """
     moved: Counter[str] = Counter()
     for (node, candidate), working in zip(steps, scratch, strict=True):
@@ -62,7 +60,8 @@ def traffic(
 
 
 def rows_met(access: RowAccess, bands: int) -> int:
-    """Rows that the calls for one image are handed, padding left out."""
+    """Return the number of rows that all calls for one image receive, without
+    padding."""
     if access.stride == 0:
         return access.window * bands
     total = 0

@@ -1,9 +1,7 @@
-"""Constants that are read again and again: copied from flash to a fast region just
-before their step, in each run.
-
-The copy writes each byte once; a kernel reads each on every call. They need room while
-their step runs, and no longer: nothing is kept between runs, so nothing has to be
-shared, and instances that take turns in their memory may have them.
+"""Copies often-read constants from flash to a fast region just before their step, in
+each run. The copy writes each byte once; a kernel reads each byte on every call. The
+copies need memory only while their step runs, so instances that take turns can share
+it.
 """
 
 from __future__ import annotations
@@ -15,16 +13,17 @@ from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.buffers.compressed import Unpack
 
-# calls of a kernel from which on a copy pays: it reads in flash and writes itself
+# calls of a kernel from which a copy pays off: the copy itself reads flash and writes
 LEAST_CALLS = 4
-# a pointer, an operand and a step of its own
+# the cost of a pointer, an operand and a step
 LEAST_BYTES = 64
 
 Steps = Sequence[tuple[Node, Candidate]]
 
 
 def find_hot(steps: Steps) -> tuple[list[tuple[Node, Candidate]], list[Unpack]]:
-    """The steps, every constant that would gain read from a place in RAM."""
+    """Return the steps, with constants that gain from a copy read from RAM, and the
+    copies."""
     made: list[tuple[Node, Candidate]] = []
     found: list[Unpack] = []
     for index, (node, candidate) in enumerate(steps):
@@ -45,7 +44,7 @@ def find_hot(steps: Steps) -> tuple[list[tuple[Node, Candidate]], list[Unpack]]:
 def keep_placed(
     steps: Steps, unpacks: Sequence[Unpack], placed: Collection[str]
 ) -> tuple[list[tuple[Node, Candidate]], list[Unpack]]:
-    """Constants for which no room was found are read in flash."""
+    """Make the constants for which no room was found read from flash again."""
     made = []
     for node, candidate in steps:
         constants = tuple(

@@ -15,7 +15,7 @@ from pybuild.records import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """Bytes [start, end) of a piece of memory of the CPU."""
+    """The bytes [start, end) of one of the CPU's memories."""
 
     memory: str
     start: int
@@ -28,9 +28,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Touch:
-    """The accesses of a step to the memory of the CPU.
+    """The CPU memory that a step accesses.
 
-    device  that does it, in its own time; 0: the CPU, at once
+    device  the device that runs it asynchronously; 0: the CPU, synchronously
     """
 
     device: int
@@ -40,14 +40,14 @@ class Touch:
 
 @dataclass
 class _Pending:
-    """The bytes that a device may still read and write."""
+    """The bytes that a device may still have to read or write."""
 
     reads: list[Span] = field(default_factory=list)
     writes: list[Span] = field(default_factory=list)
 
 
 def waits(touches: Sequence[Touch]) -> list[tuple[int, ...]]:
-    """For each step the devices to be waited for just before it."""
+    """Return, for each step, the devices that the CPU waits for just before it."""
     pending: dict[int, _Pending] = {}
     found = []
     for touch in touches:

@@ -1,8 +1,6 @@
-"""Steps in lock step: what waits for what, in which order bands are computed, and how
-many rows of each tensor are needed at once.
-
-The order is found by doing as crt/src/lockstep.c does, so no formula repeats it.
-Knows rows and bytes of rows, no addresses.
+"""Steps in lock step: which step waits for which, in which order bands are computed,
+and how many rows of each tensor are needed at once. The order is found by simulating
+crt/src/lockstep.c, so no formula repeats it. Knows rows and their bytes, no addresses.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from pybuild.plan.buffers.sharing import Views
 from pybuild.records import dataclass
 
 PUSH = "push"  # the operator of a step that rows of the caller's come from
-# what crt_link counts in: bands, and rows to be made ahead; rows that a band makes;
+# limits of the fields of crt_link: bands and rows ahead, rows that a band makes, and
 # links of a stage
 _MOST_BANDS, _MOST_MADE, _MOST_LINKS = 32767, 255, 255
 
@@ -29,7 +27,7 @@ Work = tuple[Node, Candidate]
 
 
 class Link(NamedTuple):
-    """A struct crt_link: it says what a step waits for; steps count from 1."""
+    """A struct crt_link: what a step waits for. Steps count from 1."""
 
     reader: int
     maker: int
@@ -42,11 +40,11 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Ring:
-    """The ring of a tensor's rows, which lies in slots of a block, `at` bytes into
-    each.
+    """The ring of a tensor's rows: slots of a block, with the rows `at` bytes into each
+    slot.
 
-    home   the tensor whose memory it is, its own or one that takes the rows over
-    Units  rows: slots; pitch: bytes from one to the next
+    home   the tensor that owns the memory: this one, or one that overwrites its rows
+    Units  rows: number of slots; pitch: bytes from one slot to the next
     """
 
     home: str
@@ -57,10 +55,10 @@ class Ring:
 
 @dataclass(frozen=True)
 class Lockstep:
-    """How some steps advance together.
+    """The result of joining steps into a stage.
 
-    rings   of the tensors that are not held whole
-    blocks  bytes of the memory that rings need, by its home
+    rings   the rings of tensors that are not held whole, by root
+    blocks  bytes of memory for rings, by home
     """
 
     links: tuple[Link, ...]
@@ -69,7 +67,7 @@ class Lockstep:
 
 
 def can_join(candidate: Candidate) -> bool:
-    """True if a step may be one of several."""
+    """Return True if a step may share a stage with others."""
     return (
         (candidate.func is not None or candidate.args[0] == TASK_INPUT)
         and candidate.images == 1
@@ -79,9 +77,9 @@ def can_join(candidate: Candidate) -> bool:
 
 
 def join(works: Sequence[Work], views: Views, held: Container[str]) -> Lockstep:
-    """Steps that advance together, in the order of the plan.
+    """Return how the steps, given in plan order, advance together.
 
-    held  roots of tensors that must be whole: others use them too
+    held  roots of tensors that must be whole, as other stages use them too
     """
     tensors = _tensors(works, views)
     links = _links(works, tensors)
@@ -99,7 +97,7 @@ def join(works: Sequence[Work], views: Views, held: Container[str]) -> Lockstep:
 
 @dataclass
 class _Tensor:
-    """Who makes and who reads a group of views, by number of the step from 0."""
+    """The steps, numbered from 0, that make and read a group of views."""
 
     makers: list[tuple[int, RowAccess]] = field(default_factory=list)
     readers: list[tuple[int, RowAccess]] = field(default_factory=list)
@@ -143,8 +141,9 @@ def _links(works: Sequence[Work], tensors: Mapping[str, _Tensor]) -> list[Link]:
     for step, (node, candidate) in enumerate(works[:-1]):
         if step + 1 in waited:
             continue
-        # the last step waits also for what no step of the stage reads: for all that
-        # the caller brings, and for bands of another end, which then goes along
+        # the last step also waits for steps whose results no step of the stage reads:
+        # for the caller's rows, and for other final steps with as many bands, which it
+        # takes along
         bands = candidate.bands
         if node.op == PUSH or bands == works[-1][1].bands:
             stride, ahead = (0, bands) if node.op == PUSH else (1, 1)
@@ -160,7 +159,7 @@ def _links(works: Sequence[Work], tensors: Mapping[str, _Tensor]) -> list[Link]:
 def _needs(
     access: RowAccess, made: RowAccess, bands: int, alike: bool
 ) -> tuple[int, int, int, int]:
-    """(stride, ahead, rows, made) of a link."""
+    """Return (stride, ahead, rows, made) of a link."""
     if not alike or not 0 < made.stride <= _MOST_MADE:
         return 0, bands, bands, 1
     ahead = max(access.window - access.pad, 0)
@@ -174,13 +173,14 @@ def band_times(bands: Sequence[int], links: Sequence[Link]) -> Sequence[Array]:
     return _simulated(tuple(bands), tuple(links))[0]
 
 
-# plans of one model have the same stages over and over
+# cached: plans of one model have the same stages again and again
 @functools.lru_cache(256)
 def _simulated(
     bands: tuple[int, ...], links: tuple[Link, ...]
 ) -> tuple[tuple[Array, ...], Mapping[int, set[int]]]:
-    """The times of `band_times`, and by which links, numbered from 1, each step was
-    asked for rows; 0: it was the last of those that were not done."""
+    """Return the times of `band_times`, and the links (from 1) through which each step
+    was asked for rows. Link 0 stands for no link: the step was run as the last
+    unfinished one."""
     done = [0] * (len(bands) + 1)
     times: list[list[int]] = [[] for _ in bands]
     askers: dict[int, set[int]] = {step: set() for step in range(1, len(bands) + 1)}
@@ -208,8 +208,8 @@ def _simulated(
 
 
 def with_askers(bands: Sequence[int], links: Sequence[Link]) -> list[Link]:
-    """The links, each with the one that asks for what its reader makes; of the tables:
-    a plan does not need them."""
+    """Return the links, each with the link that asks for its reader's rows. Only the
+    generated tables need this, not a plan."""
     askers = _simulated(tuple(bands), tuple(links))[1]
     found = []
     for link in links:
@@ -219,12 +219,12 @@ def with_askers(bands: Sequence[int], links: Sequence[Link]) -> list[Link]:
     return found
 
 
-# the maker, stride, ahead, rows, made; the number of the link
+# maker, stride, ahead, rows, made, and the number of the link
 _Need = tuple[int, int, int, int, int, int]
 
 
 def _lacking(step: int, done: Sequence[int], needs: Sequence[_Need]) -> _Need | None:
-    """The first of what a step lacks for its next band."""
+    """Return the first need that keeps a step from its next band, or None."""
     bands = done[step]
     for need in needs:
         maker, stride, ahead, rows, made, _ = need
@@ -239,7 +239,7 @@ def _lacking(step: int, done: Sequence[int], needs: Sequence[_Need]) -> _Need | 
 
 @dataclass
 class _Life:
-    """When each row is written, and last read or written."""
+    """The time at which each row is written, and the time of its last access."""
 
     made: Array
     last: Array
@@ -251,7 +251,7 @@ class _Life:
 def _life(
     tensor: _Tensor, works: Sequence[Work], times: Sequence[Array]
 ) -> _Life | None:
-    """None: it must be whole."""
+    """Return the life of a tensor's rows, or None if the tensor must be whole."""
     if not tensor.alike or len(tensor.makers) != 1:
         return None
     ((maker, access),) = tensor.makers
@@ -267,7 +267,8 @@ def _life(
 
 
 def last_reads(read: RowAccess, when: Array, last: Array) -> Array:
-    """When each row is needed last, also by a reader of bands computed `when`."""
+    """Return when each row is last needed, given that a reader computes its bands at
+    `when`; `last` are the times so far."""
     later: Array = np.maximum(last, when[-1])
     if read.stride:
         rows = np.arange(read.rows)
@@ -279,7 +280,7 @@ def last_reads(read: RowAccess, when: Array, last: Array) -> Array:
 
 
 def _slots(life: _Life) -> int:
-    """The fewest rows of a ring in which no row is overwritten too early."""
+    """Return the smallest ring in which no row is overwritten too early."""
     last = np.maximum.accumulate(life.last)
     newest = np.searchsorted(life.made, life.made, side="right")
     oldest = np.searchsorted(last, life.made, side="left")
@@ -333,7 +334,8 @@ def _follows(
     lives: Mapping[str, _Life],
     times: Sequence[Array],
 ) -> bool:
-    """True if each row is read last by the band that writes the same row."""
+    """Return True if each row of `source` is last read by the band that writes the same
+    row of `made`."""
     maker = tensors[made].makers
     if not tensors[made].alike or len(maker) != 1:
         return False
@@ -362,10 +364,9 @@ def _take_over(
     lives: dict[str, _Life],
     chains: dict[str, list[str]],
 ) -> None:
-    """Puts the rows of `source`, and of what it took over, where `made` has its own.
-
-    The row that is written never passes the one that is read: the longer begins first.
-    """
+    """Put the rows of `source`, and of the tensors that it overwrites, into the slots
+    of `made`. The row being written never overtakes the row being read: the longer row
+    begins first."""
     size = tensors[made].makers[0][1].row_bytes
     chain = chains.pop(lives[source].home)
     shift = max(size - lives[source].row_bytes - lives[source].at, 0)
@@ -381,7 +382,7 @@ def _take_over(
 
 
 def _union(chain: Sequence[_Life]) -> _Life:
-    """A row lives from its first making until its last reading."""
+    """Return the joint life of a chain: from a row's first write to its last read."""
     last = chain[0].last
     for life in chain[1:]:
         last = np.maximum(last, life.last)

@@ -27,10 +27,12 @@ _MOST_ROWS = 1024  # of a tensor: states are counted pairwise
 
 @dataclass(frozen=True)
 class _Layer:
-    """A node by its kernels of most bands; `reads`: the tensor before it, if by rows.
+    """A node, described by its kernels with the most bands; `reads`: its access to the
+    previous node of the path, if by rows.
 
-    over   whether it may write over what it reads
-    extra  bytes beside rows while a band is computed: scratch, the row that is written
+    over   whether it may overwrite its operand
+    extra  bytes beside live rows while a band is computed: scratch and the row being
+           written
     """
 
     bands: int
@@ -49,9 +51,9 @@ def least_ram(
 ) -> int:
     """Return the lower bound of the arena in bytes.
 
-    nodes  in an order of theirs; feeds are among them where inputs come in rows
+    nodes  in any valid order; feeds are among them if inputs arrive in rows
     bound  inputs and outputs without memory
-    spent  inputs whose rows are written over when they are done with
+    spent  inputs whose rows may be overwritten once they have been read
     """
     held = [n for n in graph.inputs if n not in bound]
     made = [n for n in graph.outputs if n not in bound]
@@ -79,8 +81,8 @@ def least_ram(
 def _path(
     nodes: Nodes, views: Views
 ) -> tuple[list[tuple[int, int]], dict[int, RowAccess]]:
-    """For each node: (bytes on the heaviest path to it, the node before or -1), and how
-    it reads that node's rows."""
+    """For each node, return (bytes on the heaviest path to it, the previous node on it
+    or -1), and how the node reads that previous node's rows."""
     makers: dict[str, tuple[int, RowAccess]] = {}
     best: list[tuple[int, int]] = []
     readers: dict[int, RowAccess] = {}
@@ -122,15 +124,15 @@ def _layer(options: Sequence[Candidate], reads: RowAccess | None) -> _Layer:
 
 
 def _rows_made(layer: _Layer, bands: Array) -> Array:
-    """Rows that there are after so many bands."""
+    """Return the number of rows that exist after each number of bands."""
     if layer.made.stride == 0:
         return np.where(bands == layer.bands, layer.made.rows, 0)
     return np.minimum(bands * layer.made.stride, layer.made.rows)
 
 
 def _between(maker: _Layer, reader: _Layer) -> tuple[Array, Array]:
-    """[bands of the maker, bands of the reader]: bytes that are made and still to be
-    read; and how many rows the reader must have seen."""
+    """Return arrays over [bands of the maker, bands of the reader]: bytes that are made
+    and still to be read, and how many rows the reader has needed."""
     rows: Array = _rows_made(maker, np.arange(maker.bands + 1))[:, None]
     bands = np.arange(reader.bands + 1)
     read = reader.reads
@@ -148,8 +150,8 @@ def _between(maker: _Layer, reader: _Layer) -> tuple[Array, Array]:
 
 
 def _resident(read: RowAccess, size: int, layer: _Layer, freed: bool) -> Array:
-    """Bytes of an input that are not free after so many bands of its first layer;
-    freed: rows that have been read are."""
+    """Return the bytes of an input that are still occupied after each number of bands
+    of its first layer; freed: whether rows are free once they have been read."""
     count = np.arange(layer.bands + 1)
     left = np.where(count < layer.bands, float(size), 0.0)
     if layer.over:
@@ -161,10 +163,11 @@ def _resident(read: RowAccess, size: int, layer: _Layer, freed: bool) -> Array:
 
 
 def _worst(layers: Sequence[_Layer], resident: Array, kept: bool) -> int:
-    """The most that some band of some layer needs in its best state.
+    """Return the largest need over all bands of all layers, each with the other layers
+    in the state that needs least.
 
-    resident  bytes of an input, after so many bands of the first layer
-    kept      whether the last tensor is an output
+    resident  bytes of the input, by bands of the first layer
+    kept      whether the last tensor is an output and stays in memory
     """
     pairs = [_between(a, b) for a, b in pairwise(layers)]
     before: list[Any] = [resident]

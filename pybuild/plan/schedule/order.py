@@ -15,17 +15,15 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.signatures import WHEN_SET
 from pybuild.ops.shape import ASSIGN
 
-# up to so many nodes as many orders are drawn as are wanted, of more nodes fewer;
-# how often the next one reads what was made last
+# up to this many nodes, as many orders are sampled as requested, beyond it fewer; the
+# probability that the next node reads the newest result
 _FEW, _DEEP = 12, 0.75
 
 
 def order_nodes(graph: Graph) -> tuple[Node, ...]:
-    """The given order, or the greedy one if its peak is lower.
-
-    Inputs are converted before all else; an assignment comes when all have read what
-    was there before.
-    """
+    """Return the nodes in the given order, or in a greedy order if its peak is lower.
+    Conversions of inputs come first; an assignment follows all readers of the state's
+    old value."""
     first = tuple(node for node in graph.nodes if node.attrs.get(WHEN_SET))
     if first:
         rest = tuple(node for node in graph.nodes if node not in first)
@@ -50,7 +48,8 @@ def _others(nodes: Sequence[Node]) -> tuple[Node, ...]:
 def _updated(
     nodes: tuple[Node, ...], last: tuple[Node, ...], graph: Graph
 ) -> tuple[Node, ...]:
-    """The nodes, such that next values of states can be written where these are."""
+    """Return the nodes reordered so that states can be updated in place where
+    possible."""
     states = {state.next: name for name, state in graph.state.items()}
     rest = _others(nodes)
     for node in last:
@@ -59,10 +58,10 @@ def _updated(
 
 
 def orders(needs: Sequence[frozenset[int]], most: int) -> list[tuple[int, ...]]:
-    """All orders, where there are at most so many; else some, by chance but always
-    the same.
+    """Return all valid orders if there are at most `most`, otherwise a random but
+    repeatable sample.
 
-    needs  what must come before each
+    needs  for each node, the nodes that must precede it
     """
     found = list(islice(_every(needs), most + 1)) if len(needs) <= most else []
     if 0 < len(found) <= most:
@@ -83,7 +82,7 @@ def _every(needs: Sequence[frozenset[int]]) -> Iterator[tuple[int, ...]]:
 
 
 def _any(needs: Sequence[frozenset[int]], chance: random.Random) -> tuple[int, ...]:
-    """Mostly deeper first: what was made last is read next."""
+    """Return a random order, mostly depth first: the newest result is read next."""
     left = [len(n) for n in needs]
     readers: list[list[int]] = [[] for _ in needs]
     for index, each in enumerate(needs):
@@ -104,8 +103,9 @@ def _any(needs: Sequence[frozenset[int]], chance: random.Random) -> tuple[int, .
 
 
 def _old_first(nodes: tuple[Node, ...], name: str, source: str) -> tuple[Node, ...]:
-    """The nodes, what computes the next value of a state after all that read the old
-    one, so that it can be written in its place. As they are where that cannot be.
+    """Return the nodes with the computation of a state's next value moved behind all
+    readers of the old value, so that the state can be updated in place; unchanged if
+    that is impossible.
 
     name    the state; source: its next value
     """
@@ -137,7 +137,7 @@ def _old_first(nodes: tuple[Node, ...], name: str, source: str) -> tuple[Node, .
 def _assigned(
     nodes: tuple[Node, ...], last: tuple[Node, ...], graph: Graph
 ) -> tuple[Node, ...]:
-    """The nodes with assignments, each as early as can be."""
+    """Insert each assignment as early as possible."""
     made: dict[int, list[Node]] = {}
     position = {id(node): i for i, node in enumerate(nodes)}
     for node, before in zip(last, _befores(last, nodes, graph), strict=True):
@@ -155,9 +155,8 @@ def _assigned(
 def _befores(
     last: Sequence[Node], nodes: Sequence[Node], graph: Graph
 ) -> list[Sequence[Node]]:
-    """For each assignment the nodes that read the old value; all nodes where views of
-    it are read.
-    """
+    """For each assignment, return the nodes that read the old value; all nodes if views
+    of it are read."""
     states = {state.next: name for name, state in graph.state.items()}
     found: list[Sequence[Node]] = []
     for node in last:
@@ -168,12 +167,14 @@ def _befores(
 
 
 def _bytes(graph: Graph, name: str) -> int:
-    """Bytes a tensor adds; what only renames another adds none."""
+    """Return the bytes that a tensor occupies; constants and absent tensors occupy
+    none."""
     return 0 if not name or name in graph.constants else graph.tensor(name).bytes
 
 
 def _made(graph: Graph, node: Node) -> int:
-    """Bytes that a node's outputs add; an assignment writes where the state is."""
+    """Return the bytes that a node's outputs add; an assignment writes into the
+    state."""
     if node.op == ASSIGN:
         return 0
     return sum(_bytes(graph, name) for name in node.outputs)
@@ -187,7 +188,7 @@ def _counts(graph: Graph) -> dict[str, int]:
 
 
 def _peak(graph: Graph, nodes: tuple[Node, ...]) -> int:
-    """Most bytes alive at one node; reshapes free and cost nothing."""
+    """Return the peak of bytes alive at any node; reshapes cost nothing."""
     left = _counts(graph)
     now = sum(_bytes(graph, name) for name in graph.inputs)
     peak = now
@@ -204,7 +205,8 @@ def _peak(graph: Graph, nodes: tuple[Node, ...]) -> int:
 
 
 def _greedy(graph: Graph) -> tuple[Node, ...]:
-    """Always the ready node that leaves the fewest bytes behind; ties by position."""
+    """Repeatedly choose the ready node that leaves the fewest bytes alive; ties by
+    position."""
     left = _counts(graph)
     consumers = graph.consumers()
     known = set(graph.inputs) | set(graph.constants)

@@ -1,7 +1,6 @@
-"""Cuts a graph into stages, each of which advances in lock step.
-
-What is alive in a stage does not depend on the other cuts, so that the best cuts are
-a shortest path. Knows bytes alive at once, no addresses.
+"""Cuts a graph into stages, each of which advances in lock step. The bytes alive in a
+stage do not depend on the other cuts, so the best cuts are a shortest path. Knows bytes
+alive at once, no addresses.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from pybuild.plan.schedule.saved import Saved
 from pybuild.plan.schedule.shortest_path import NEVER, Numbers, by_end, shortest
 from pybuild.records import dataclass
 
-# instructions of the runner, about: for a band, for a band in lock step, and there
+# approximate instructions of the runner: for a band, for a band in lock step, and there
 # for each link of the stage
 BAND, LOOK, LINK = 60, 40, 9
-# nodes of a stage, at most; what trying stages may take, in steps times bands
+# the most nodes of a stage; work limit for trying stages, in steps times bands
 LONGEST = 60
 _MOST_WORK = 2_000_000
 COUNTER = 2
@@ -38,7 +37,7 @@ COUNTER = 2
 
 @dataclass(frozen=True)
 class Cut:
-    """Nodes from `first` on that are one stage, with the kernel of each."""
+    """A stage: the nodes from `first` on, with the kernel of each."""
 
     first: int
     candidates: tuple[Candidate, ...]
@@ -46,8 +45,8 @@ class Cut:
 
 @dataclass(frozen=True)
 class Held:
-    """Names of groups that a stage of the nodes from `first` to before `end` cannot
-    have for itself: asked, not listed, for a graph has many stages.
+    """The groups that the stage of the nodes from `first` to before `end` shares with
+    others. Membership is computed on demand, because a graph has many possible stages.
     """
 
     groups: Mapping[str, Block]
@@ -63,19 +62,19 @@ class Held:
 
 
 def expand(node: Node, candidate: Candidate) -> list[Work]:
-    """The steps of a node."""
+    """Return the steps of a node: one, or two if its kernel has a finishing step."""
     if candidate.finish is None:
         return [(node, candidate)]
     return [(node, replace(candidate, finish=None)), (node, candidate.finish)]
 
 
 class Cuts:
-    """The stages that a graph could have.
+    """All stages that a graph could have.
 
-    nodes   in their order, with what can compute each
-    groups  memory of each group of views, alive from node to node
-    known   what was found of stages of this graph
-    apart   pairs of nodes that no stage may have both of, by number
+    nodes   in execution order, each with its candidates
+    groups  the block of each group of views, with its live range in nodes
+    known   facts about stages of this graph that were already found
+    apart   pairs of node numbers that must not be in one stage
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Cuts:
         self.groups = {group.name: group for group in groups}
         self._edges = self._find_edges()
         self._saved: dict[tuple[int, int], int] = {}
-        # of stages that begin with a node: edges that are summed, and their sum
+        # for stages that begin with a node: edges that are summed up, and their sum
         self._between: dict[int, tuple[int, int]] = {}
         self._best: dict[int, tuple[float, list[Cut]]] = {}
         self.work = 0
@@ -113,8 +112,8 @@ class Cuts:
         self._prepare()
 
     def _find_edges(self) -> list[int]:
-        """Nodes at which a stage falls into parts that do not depend on each other:
-        all that is made before is read before, or by them."""
+        """Find nodes that split a stage into independent parts: everything made before
+        them is read before them, or by them."""
         reach = list(range(len(self.nodes)))
         for group in self.groups.values():
             if 0 <= group.first < len(reach):
@@ -128,7 +127,7 @@ class Cuts:
         return edges
 
     def _prepare(self) -> None:
-        """Bytes alive in every stage that could be, without scratch."""
+        """Compute the bytes alive in every possible stage, without scratch."""
         count = len(self.nodes)
         begin, end = [0] * (count + 2), [0] * (count + 2)
         for group in self.groups.values():
@@ -136,7 +135,7 @@ class Cuts:
             end[min(group.last, count) + 1] += round_up(group.bytes, 4)
         self._begun, self._ended = list(accumulate(begin)), [0, *accumulate(end)]
         begun, ended = self._begun, self._ended
-        # a graph has many stages: plain numbers take a fifth of the bytes of Python's
+        # a graph has many stages: arrays take a fifth of the bytes of Python lists
         self.bases = [
             array("q", [begun[i + 1] - ended[i + 1] - self._over(i)])
             for i in range(count)
@@ -160,7 +159,8 @@ class Cuts:
         ]
 
     def _over(self, index: int) -> int:
-        """Bytes that a node alone saves by writing its result over what it reads."""
+        """Return the bytes that a node alone saves by writing its result over an
+        operand."""
         node, made = self.nodes[index][0], self.views.of(self.nodes[index][0].output)
         result = self.groups.get(made.root)
         if result is None or result.first != index:
@@ -181,7 +181,7 @@ class Cuts:
         begin, stop = bisect_left(edges, first), bisect_left(edges, end)
         if begin == stop:
             return self._part(first, last)
-        # a stage is asked for behind the shorter ones that begin where it does
+        # stages are visited after the shorter ones with the same first node
         known, between = self._between.get(first, (begin, 0))
         for at in range(known, stop - 1):
             between += self._part(edges[at], edges[at + 1])
@@ -200,7 +200,7 @@ class Cuts:
         return self._saved[first, last]
 
     def _joined(self, works: Sequence[Work], forms: tuple[int, ...], held: Held) -> int:
-        """Bytes that rings save where these steps advance together."""
+        """Return the bytes that rings save if these steps advance together."""
         root_of = self.views.of
         made = {root_of(a.tensor).root for _, c in works for a in c.outputs}
         if all(root in held for root in made):
@@ -219,19 +219,22 @@ class Cuts:
         return self._known[key]
 
     def held(self, first: int, end: int) -> Held:
-        """Groups that a stage cannot have for itself."""
+        """Return the groups that a stage shares with others, so that they must be
+        whole."""
         return Held(self.groups, self.fixed, first, end)
 
     def alive(self, first: int, end: int) -> int:
-        """Bytes of all groups that a stage holds whole, or finds there."""
+        """Return the bytes of all groups that are alive during a stage, if held
+        whole."""
         return self._begun[end] - self._ended[first + 1]
 
     def crossing(self, at: int) -> int:
-        """Bytes of groups that are made before a node and read by it or later."""
+        """Return the bytes of the groups that are alive across the cut before a
+        node."""
         return self._begun[at] - self._ended[at + 1]
 
     def begins(self, end: int) -> Iterator[int]:
-        """The nodes that a stage which ends before this one may begin with."""
+        """Yield the possible first nodes of a stage that ends before node `end`."""
         for first in range(max(0, end - LONGEST), end):
             if end - first <= len(self.bases[first]):
                 yield first
@@ -254,8 +257,8 @@ class Cuts:
 
     @functools.cached_property
     def roomy(self) -> list[array[int]]:
-        """For each stage: bytes that are enough for the fastest kernels; for one node,
-        without scratch."""
+        """For each stage: the bytes with which the fastest kernels fit; for a single
+        node, without scratch."""
         found = []
         for row, scratch in zip(self.bases, self.scratch, strict=True):
             made = array("q", map(add, row, scratch))
@@ -265,8 +268,8 @@ class Cuts:
 
     @functools.cached_property
     def tight(self) -> list[array[int]]:
-        """For each stage: bytes that are enough for the kernels with the least
-        scratch."""
+        """For each stage: the bytes with which the kernels with the least scratch
+        fit."""
         least = [options[-1].scratch if options else 0 for options in self.joined]
         found = []
         for i, row in enumerate(self.bases):
@@ -276,7 +279,8 @@ class Cuts:
         return found
 
     def cost(self, first: int, end: int, limit: int) -> float:
-        """Instructions of a stage that has `limit` bytes; infinite: too few."""
+        """Return the instructions of a stage within `limit` bytes, or infinity if it
+        does not fit."""
         if self.nodes[end - 1][0].op == PUSH:
             return NEVER  # rows are there to be read as they come
         bases = self.bases[first]
@@ -301,8 +305,9 @@ class Cuts:
 
     @functools.cached_property
     def _by_end(self) -> tuple[Numbers, Numbers, Numbers]:
-        """`tight`, `roomy` and `fastest` by `by_end`; where rows are there to be read
-        as they come no stage ends: it is never tight enough."""
+        """`tight`, `roomy` and `fastest`, arranged by `by_end`. No stage may end at a
+        pushed input, whose rows must be read as they arrive, so such stages never fit.
+        """
         never = np.iinfo(np.int64).max
         tight, roomy = by_end(self.tight, never), by_end(self.roomy, never)
         tight[[i for i, (node, _) in enumerate(self.nodes, 1) if node.op == PUSH]] = (
@@ -311,7 +316,8 @@ class Cuts:
         return tight, roomy, by_end(self.fastest, NEVER)
 
     def best(self, limit: int) -> tuple[float, list[Cut]]:
-        """The fastest stages in which at most `limit` bytes are alive."""
+        """Return the instructions and cuts of the fastest stages with at most `limit`
+        bytes alive."""
         if limit not in self._best:
             self._best[limit] = self._found(limit)
         return self._best[limit]
@@ -335,14 +341,16 @@ class Cuts:
         )
 
     def least(self, most_cost: float, most: int) -> tuple[int, list[Cut]]:
-        """The fewest bytes for which the cost stays in bounds, and the stages."""
+        """Return the fewest bytes at which stages cost at most `most_cost`, and these
+        stages."""
         return fewest(self.best, most_cost, most)
 
 
 def fewest(
     best: Callable[[int], tuple[float, list[Cut]]], most_cost: float, most: int
 ) -> tuple[int, list[Cut]]:
-    """As Cuts.least; best: the fastest stages in so many bytes."""
+    """Do the same as Cuts.least; best: returns the fastest stages for a number of
+    bytes."""
     low, high = 0, round_up(most, 4)
     found = best(most)[1]
     while low + 4 < high:
@@ -356,7 +364,7 @@ def fewest(
 
 
 def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:
-    """By cost; only those that need less scratch than all before."""
+    """Sort by cost; keep only candidates with less scratch than all cheaper ones."""
     found: list[Candidate] = []
     for option in sorted(options, key=lambda c: (c.cost, c.scratch)):
         whole = option.finish is None
@@ -366,7 +374,8 @@ def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _joinable(node: Node, options: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that can advance with others: by as many bands as there are."""
+    """Return the candidates that can advance with others; all have the same number of
+    bands."""
     if node.device or node.op == ASSIGN:  # which is after all others, in one piece
         return []
     if node.attrs.get(WHEN_SET):  # which is before all others

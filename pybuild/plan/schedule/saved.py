@@ -1,4 +1,4 @@
-"""What is known of the stages of one graph, whatever kernels are chosen."""
+"""Facts about the stages of one graph that do not depend on the kernels chosen."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pybuild.plan.schedule.lock_step import PUSH
 
 
 class Saved:
-    """The bytes that rings save, by the rows that steps read and write, in their order,
-    and the groups that must be whole."""
+    """Caches the bytes that rings save, keyed by how steps access rows, in order, and
+    by the groups that must be whole."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[tuple[int, ...], frozenset[str]], int] = {}
@@ -17,13 +17,14 @@ class Saved:
         self._memory: dict[int, tuple[Candidate, tuple[object, ...]]] = {}
 
     def form(self, node: Node, candidate: Candidate) -> int:
-        """A number for all that says when its rows come and go."""
+        """Return a number that identifies when a step's rows are made and read."""
         rows = (candidate.outputs, candidate.inputs, candidate.bands)
         key = (*rows, candidate.in_place, node.inputs, node.op == PUSH)
         return self._forms.setdefault(key, len(self._forms))
 
     def memory(self, node: Node, candidate: Candidate) -> tuple[object, ...]:
-        """All that says which memory its steps need, and when."""
+        """Return a key of everything that determines which memory a node's steps need,
+        and when."""
         if id(candidate) not in self._memory:  # its hash would take as long as its use
             rest = (candidate.images, candidate.scratch, candidate.also_in_place)
             more = candidate.finish and self.memory(node, candidate.finish)

@@ -1,5 +1,6 @@
-"""The cheapest way through a row of places, by steps from each to a later one: places
-are nodes that a stage may end before, steps are stages. Knows no stage."""
+"""The cheapest path through a row of places, by steps from each place to a later one: a
+place is a node before which a stage may end, a step is a stage. Knows no stages.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ NEVER = float("inf")
 
 
 def by_end(steps: Sequence[Sequence[float]], missing: float) -> Numbers:
-    """Numbers of steps in rows of equal ends, those that begin first in front.
+    """Return the numbers of steps as a matrix: a row for each place where steps end,
+    the earliest begin first.
 
-    Shapes  steps: of each place but the last what steps of 1, 2, ... places have that
-            begin there; returns [places, longest]: place j's step of n is
-            [j, longest - n], or `missing`
+    Shapes  steps: for each place but the last, the numbers of its steps of length 1, 2,
+            ...; returns [places, longest]: the step of length n to place j is at [j,
+            longest - n]; `missing` where there is none
     """
     longest = max(map(len, steps), default=0)
     found = np.full((len(steps) + 1, longest), missing, np.array(missing).dtype)
@@ -30,10 +32,11 @@ def by_end(steps: Sequence[Sequence[float]], missing: float) -> Numbers:
 
 
 def shortest(costs: Numbers) -> tuple[float, list[int]]:
-    """The cost of the cheapest steps from the first place to the last, and where they
-    end, from 0 on; (infinite, []): there are none. Of equal ones the longest.
+    """Return the cost of the cheapest path from the first place to the last, and the
+    places at which its steps end, from 0 on; (infinity, []) if there is no path. Of
+    equally cheap steps the longest is taken.
 
-    Shapes  costs [places, longest], as of `by_end`
+    Shapes  costs [places, longest], arranged as by `by_end`
     """
     count, longest = len(costs) - 1, costs.shape[1]
     spent = np.full(longest + count + 1, NEVER)  # of place j at longest + j
@@ -52,11 +55,12 @@ def shortest_asked(
     ways: Callable[[int], Iterable[tuple[float, int]]],
     exact: Callable[[int, int], float],
 ) -> tuple[float, list[int]]:
-    """As `shortest`, of steps whose costs take long to find.
+    """Do the same as `shortest` for steps whose exact costs are slow to compute.
 
-    ways   of a place: what steps that end there cost at least, and where they begin
-    exact  what a step costs, by its begin and its end; asked of those that could be
-           the cheapest
+    ways   returns, for a place, (lower bound of the cost, begin) of each step that ends
+           there
+    exact  returns the exact cost of a step, given its begin and end; called only for
+           steps that could be the cheapest
     """
     costs, came = [0.0], [0]
     for end in range(1, count + 1):

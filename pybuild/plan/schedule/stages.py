@@ -30,7 +30,8 @@ Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 
 @dataclass(frozen=True)
 class Stage:
-    """Steps `first` to before `end`; links: what each waits for, () if it is alone."""
+    """The steps from `first` to before `end`; links: what each waits for, () for a
+    single step."""
 
     first: int
     end: int
@@ -39,8 +40,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Room:
-    """The room for another kernel of a step: bytes of scratch; whole: it meets whole
-    tensors, so that it does not matter when it reads and writes which rows."""
+    """The room for exchanging a step's kernel: bytes of scratch; whole: it sees whole
+    tensors, so the order of its row accesses does not matter."""
 
     scratch: int
     whole: bool
@@ -48,11 +49,12 @@ class Room:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Steps with their kernels, in stages.
+    """Steps with their kernels, divided into stages.
 
-    rings    where rows are, of tensors that are not held whole, by their root
-    scratch  of each step: the block that its working memory is in; ""
-    rooms    of each step, where bytes were counted row by row; else what its stage has
+    rings    the rings of tensors that are not held whole, by their root
+    scratch  the scratch block of each step; "": it needs none
+    rooms    the room of each step, if bytes were counted row by row; else the stage's
+             applies
     """
 
     steps: tuple[Work, ...]
@@ -63,7 +65,8 @@ class Arrangement:
     rooms: tuple[Room, ...] = ()
 
     def block_of(self, views: Views, tensor: str) -> str | None:
-        """The block that a tensor is in; rows of rings have their own."""
+        """Return the block that holds a tensor, or its ring; None if it has no
+        block."""
         root = views.of(tensor).root
         if root not in self.rings:
             return self.storage.block_of.get(root)
@@ -73,13 +76,13 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Search:
-    """All that the stages of a graph are chosen from.
+    """Everything from which the stages of a graph are chosen.
 
     lazy   inputs and outputs that get no memory
-    spent  inputs whose rows are written over while others are still to be read
-    known  what was found of stages of this graph, whatever was asked
-    kept   arrangements by what kernels need; alive: bytes of them by their storage,
-           which is there, too, so that no other has its id
+    spent  inputs whose rows may be overwritten while later rows are still to be read
+    known  facts about stages of this graph, valid for any request
+    kept   a cache of arrangements by what kernels need; alive: a cache of peaks by the
+           id of a storage, which is kept too so that its id stays unique
     """
 
     graph: Graph
@@ -108,16 +111,16 @@ class Search:
 
     @functools.cached_property
     def most(self) -> int:
-        """Bytes that are enough for any stages."""
+        """An upper bound of the bytes that any stages need."""
         scratch = max((c.scratch for _, o in self.nodes for c in o), default=0)
         whole = sum(g.bytes + 4 for g in self.cuts.groups.values())
-        # of few bytes rows may take more: they are counted, and summed up
+        # with few bytes, rings may take more than whole tensors: both are considered
         rows = max((size for sizes in self.cuts.bases for size in sizes), default=0)
         return max(whole, rows) + scratch
 
     @functools.cached_property
     def others(self) -> tuple[Search, ...]:
-        """The same nodes in other orders."""
+        """The search spaces of the same nodes in other orders."""
         first = range(len(self.nodes))
         chained = all(i - 1 in self.needs[i] for i in first[1:])
         if chained or self.graph.state:
@@ -148,7 +151,7 @@ class Search:
         ]
 
     def least(self, most_cost: float) -> Arrangement:
-        """The stages that need the fewest bytes.
+        """Return the arrangement with the fewest bytes at an allowed cost.
 
         most_cost  instructions, as a multiple of those of the fastest stages
         """
@@ -157,8 +160,8 @@ class Search:
 
 
 def without_spare(search: Search) -> Search:
-    """The search space without kernels that spare bytes at a price; the same one where
-    there are none."""
+    """Return the search space without kernels that save bytes at a price; the same
+    object if there are none."""
     if not any(c.spare for _, offers in search.nodes for c in offers):
         return search
     usual = [(n, [c for c in offers if not c.spare]) for n, offers in search.nodes]
@@ -166,8 +169,8 @@ def without_spare(search: Search) -> Search:
 
 
 def in_bands(offers: Sequence[Candidate]) -> list[Candidate]:
-    """The kernels of whole tensors, and of those that make rows the ones that make the
-    fewest in a call and take hardly more instructions than any others."""
+    """Return the kernels of whole tensors, and those kernels by rows with the fewest
+    calls among the ones that cost hardly more than the cheapest."""
     by_rows = [c for c in offers if c.bands > 1]
     least = min((c.cost for c in by_rows), default=0)
     bands = max((c.bands for c in by_rows if c.cost <= _HARDLY * least), default=1)
@@ -175,13 +178,13 @@ def in_bands(offers: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _is_before_all(node: Node) -> bool:
-    """True if it brings an input: rows of it, or what it is converted to."""
+    """Return True if the node provides an input: its rows, or its converted form."""
     return node.op == PUSH or bool(node.attrs.get(WHEN_SET))
 
 
 def arranged(search: Search, found: Sequence[Cut]) -> Arrangement:
-    """The blocks of chosen stages. Of kernels that need the same memory at the same
-    times they are the same."""
+    """Return the arrangement of chosen stages. Kernels that need the same memory at the
+    same times share one cached arrangement."""
     chosen = [[*_chosen(search, cut)] for cut in found]
     memory = search.known.memory
     key = (*search.lazy, *(tuple(memory(*one) for one in each) for each in chosen))
@@ -238,7 +241,7 @@ def _arranged(
 def _scratch(
     steps: Sequence[Work], stages: Sequence[Stage]
 ) -> tuple[list[Block], tuple[str, ...]]:
-    """One piece for each stage: its steps use it in turn."""
+    """Return one scratch block for each stage: its steps use it in turn."""
     blocks = []
     names: list[str] = []
     for number, stage in enumerate(stages):

@@ -14,12 +14,12 @@ def _numbers(flow: Flow, name: str) -> Array:
 
 
 def _products(flow: Flow, x: str, vectors: Array) -> str:
-    """x times each of some vectors, which are constants: [rows, vectors]."""
+    """Return the products of x with constant vectors: [rows, vectors]."""
     return flow.matmul(x, flow.const(np.ascontiguousarray(vectors.T)))
 
 
 def _affine(flow: Flow, x: str, count: int) -> str:
-    """coefficients * x + intercepts, `count` of them a row."""
+    """Return coefficients * x + intercepts, with `count` results a row."""
     given, more = _numbers(flow, "coefficients"), _numbers(flow, "intercepts")
     made = _products(flow, x, given.reshape(count, flow.shape(x)[1]))
     return flow.add(made, flow.const(more)) if more.size else made
@@ -47,7 +47,7 @@ def linear_classifier(flow: Flow) -> None:
 
 
 def scaler(flow: Flow) -> None:
-    """(x - offset) * scale, of each feature or of all alike."""
+    """(x - offset) * scale, per feature or with one value for all."""
     x = to.floats(flow, flow.arg(0))
     offset, scale = _numbers(flow, "offset"), _numbers(flow, "scale")
     if offset.size and offset.any():
@@ -56,7 +56,8 @@ def scaler(flow: Flow) -> None:
 
 
 def normalizer(flow: Flow) -> None:
-    """Divides each row by its sum, length or largest value; rows of 0 stay."""
+    """Divide each row by its sum, length or largest value; rows with norm 0 stay as
+    they are."""
     x, kind = to.floats(flow, flow.arg(0)), to.text(flow, "norm", "MAX")
     axes = (flow.rank(x) - 1,)
     if kind == "MAX":
@@ -75,7 +76,7 @@ def normalizer(flow: Flow) -> None:
 
 
 def _kernel(flow: Flow, x: str, vectors: Array) -> str:
-    """The similarity of each row with each vector."""
+    """Return the kernel function of each row and each support vector."""
     kind = to.text(flow, "kernel_type", "LINEAR")
     gamma, shift, degree = [*_numbers(flow, "kernel_params").tolist(), 0, 0, 0][:3]
     if kind == "RBF":  # exp(-gamma |x - v|^2)

@@ -1,4 +1,4 @@
-"""Scores of classes as the attributes of ai.onnx.ml want them, and the labels."""
+"""Class scores and labels as ai.onnx.ml defines them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybuild.frontends.onnx.draft.flow import Flow
 
 
 def text(flow: Flow, name: str, default: str) -> str:
-    """An attribute that is a word."""
+    """Return a text attribute."""
     value = flow.op.attrs.get(name, default)
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -17,7 +17,7 @@ def floats(flow: Flow, x: str) -> str:
 
 
 def rows(flow: Flow) -> str:
-    """The first input as float32 rows: one of features alone is one row."""
+    """Return the first input as float32 rows; a single vector becomes one row."""
     x = floats(flow, flow.arg(0))
     shape = flow.shape(x)
     if len(shape) == 2:
@@ -28,7 +28,7 @@ def rows(flow: Flow) -> str:
 
 
 def labels_of(flow: Flow) -> list[int]:
-    """The integers of the classes; of names their numbers."""
+    """Return the integer labels of the classes; for text labels, their indices."""
     op = flow.op
     for name in ("classlabels_ints", "classlabels_int64s"):
         if found := op.integers(name, ()):
@@ -40,7 +40,7 @@ def labels_of(flow: Flow) -> list[int]:
 
 
 def transformed(flow: Flow, scores: str, how: str) -> str:
-    """Scores after post_transform."""
+    """Apply post_transform to the scores."""
     if how == "NONE":
         return scores
     if how == "LOGISTIC":
@@ -56,7 +56,7 @@ def transformed(flow: Flow, scores: str, how: str) -> str:
 
 
 def chosen(flow: Flow, numbers: str, labels: list[int]) -> str:
-    """The label of each row, given the number of its class."""
+    """Return each row's label, given the index of its class."""
     if labels == list(range(len(labels))):
         return flow.cast(numbers, DType.INT64)
     table = flow.const(labels, DType.INT64)
@@ -64,23 +64,25 @@ def chosen(flow: Flow, numbers: str, labels: list[int]) -> str:
 
 
 def best(flow: Flow, scores: str, labels: list[int]) -> str:
-    """The label of the largest score of each row, the first of equal ones."""
+    """Return the label with the largest score in each row; the first of equal ones."""
     attrs = {"fn": "max", "axis": 1, "last": False}
     numbers = flow.emit("arg_reduce", [scores], attrs)
     return chosen(flow, flow.reshape(numbers, flow.shape(scores)[:1]), labels)
 
 
 def above(flow: Flow, score: str, bound: float, labels: list[int]) -> str:
-    """The second label where the one score of a row is above a bound."""
+    """Return the second label where a row's only score exceeds a bound, else the
+    first."""
     yes = flow.map("less", flow.const(bound, score), score)
     numbers = flow.reshape(flow.cast(yes, DType.INT32), flow.shape(score)[:1])
     return chosen(flow, numbers, labels)
 
 
 def both(flow: Flow, score: str, how: str, whole: bool) -> str:
-    """Scores of two classes, of one.
+    """Return the scores of two classes, computed from one score.
 
-    whole  it is a probability: the other one is 1 less it; else they are opposite
+    whole  True: the score is a probability, and the other one is 1 - score; False: the
+           other one is -score
     """
     if whole:
         return flow.concat([flow.sub(flow.const(1, score), score), score], 1)

@@ -1,7 +1,6 @@
-"""Trees: all of an ensemble go down one level at a time, by tables of their nodes.
-
-A node is a row of four tables: the feature that it compares, with what, and where a
-row goes then. Leaves are the last rows and lead to themselves.
+"""Tree ensembles: all trees descend one level at a time, through tables of their nodes.
+A node is a row of four tables: the feature to compare, the threshold, and the next node
+for either result. Leaves are the last rows and lead to themselves.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ _MOST_NODES = 1 << 15
 
 @dataclass(frozen=True)
 class Forest:
-    """Tables of nodes, and what leaves give.
+    """The tables of nodes, and the values of the leaves.
 
-    depth   comparisons from a root to the farthest leaf
-    inner   nodes that are not leaves: the first rows
-    given   [leaves, classes]
-    told    which classes each tree gives anything to
-    lost    where NaN takes the first branch
+    depth   comparisons from a root to the deepest leaf
+    inner   the number of nodes that are not leaves; these are the first rows
+    given   the values of the leaves: [leaves, classes]
+    told    the classes to which each tree contributes
+    lost    per node, whether NaN takes the first branch
     """
 
     mode: str
@@ -53,9 +52,9 @@ def _words(values: Any) -> list[str]:
 
 
 def _read(flow: Flow, prefix: str, classes: int) -> Forest:
-    """The trees of the attributes; prefix: "class" or "target".
+    """Read the trees from the attributes; prefix: "class" or "target".
 
-    Errors  BuildError for what is none, and modes that we have not
+    Errors  BuildError for invalid trees and for unsupported modes
     """
     attrs, op = flow.op.attrs, flow.op
     modes = _words(attrs["nodes_modes"])
@@ -107,14 +106,14 @@ def _lost(flow: Flow) -> tuple[int, ...]:
 
 
 def _small(flow: Flow, values: Array) -> Array:
-    """Numbers of features in the least type that holds them."""
+    """Return the feature indices in the smallest type that holds them."""
     if values.min(initial=0) < 0 or values.max(initial=0) >= 1 << 15:
         raise flow.op.invalid("compares a feature that there cannot be")
     return values.astype(np.uint8 if values.max(initial=0) < 256 else np.int16)
 
 
 def _depth(flow: Flow, sides: Sequence[Array], roots: Sequence[int], inner: int) -> int:
-    """Comparisons from a root to the farthest leaf."""
+    """Return the number of comparisons from a root to the deepest leaf."""
     level, depth, reached = set(roots), 0, set(roots)
     while level := {n for n in level if n < inner}:
         depth += 1
@@ -131,8 +130,7 @@ def _leaves(
     flow: Flow, prefix: str, place: Mapping[tuple[int, int], int], inner: int,
     classes: int,
 ) -> tuple[Array, dict[int, set[int]]]:  # fmt: skip
-    """The value that each leaf gives to each class, and the classes that each tree
-    knows."""
+    """Return the values of each leaf, [leaves, classes], and each tree's classes."""
     op, told = flow.op, dict[int, set[int]]()
     made = np.zeros((len(place) - inner, classes), np.float32)
     lists = [op.integers(f"{prefix}_{n}", ()) for n in ("treeids", "nodeids", "ids")]

@@ -1,1 +1,1 @@
-"""A Graph while it is being made of a .onnx file: what is known so far."""
+"""Builds a graph from a .onnx file: everything known so far about it."""

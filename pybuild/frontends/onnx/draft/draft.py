@@ -1,7 +1,6 @@
-"""A Graph while it is being imported: what is known so far, by ONNX name.
-
-A uint8 tensor of the file is int8 here, its zero point 128 lower; only the boundary
-is uint8. Must not know any ONNX operator.
+"""A graph during import, by ONNX names. A uint8 tensor of the file is int8 here, its
+zero point 128 lower; only inputs and outputs are uint8. Must not know any ONNX
+operator.
 """
 
 from __future__ import annotations
@@ -30,24 +29,25 @@ _PLAIN = ("float32", "float64", "int32", "int64", "bool")
 
 
 class Draft:
-    """Tensors, constants and nodes, all by the names of the file.
+    """Tensors, constants and nodes, all by their names in the file.
 
-    budget    what is left of what a file may ask for
-    values    what is known at build time; becomes a constant when an operator reads it
-    quants    scales that the file gives to tensors where they are read
-    derived   known values -> the node that makes them of weights of the file
-    sources   dequantised constant -> the integers that it comes from
+    budget    the rest of the resources that the file may use
+    values    values known at build time; constants as soon as an operator reads them
+    quants    scales that the file gives only where a tensor is read
+    derived   known values -> the node that computes them from weights of the file
+    sources   dequantised constant -> the integer constant behind it
     unsigned  int8 tensors that are uint8 in the file
-    lists     lists of tensors: what is in each; nothing: optional values there are not
-    scope     names inside the graph that is being written out -> those they have here
-    turns     graphs inside nodes that were written out, to name what is in them
+    lists     lists of tensors -> their elements; nothing: optional values that are
+              absent
+    scope     names in the subgraph being imported -> their names here
+    turns     number of subgraphs imported so far, for unique names
     inner     uint8 input -> its int8 twin; outer: int8 tensor -> its uint8 twin
     dynamic   output of DynamicQuantizeLinear -> its input, and its zero point
-    told      types of tensors, for stand-ins
-    wanted    inputs of the model whose values would decide what is not known
-    bounds    of results whose size depends on data, by name; None: as much as can be
-    boundless  names that may have one
-    ragged    tensors that hold less than they have room for
+    told      inferred types of tensors, for stand-ins
+    wanted    inputs whose values would make an unknown value known
+    bounds    maximum sizes of data-dependent results; None: the largest possible
+    boundless  names for which a bound may be given
+    ragged    tensors that may hold fewer elements than they have room for
     """
 
     def __init__(self, source: str, reserved: Collection[str]) -> None:
@@ -83,7 +83,7 @@ class Draft:
         )
 
     def fresh(self, text: str) -> str:
-        """A name like `text` that nothing else has."""
+        """Return a name like `text` that is not in use."""
         name, count = text, self._numbered.get(text, 1)
         while name in self.tensors or name in self.reserved or name in self.values:
             count += 1
@@ -92,18 +92,18 @@ class Draft:
         return name
 
     def known(self, name: str) -> Array | None:
-        """The value of a tensor, if it is known at build time."""
+        """Return the value of a tensor, or None if it is not known at build time."""
         return self.values.get(name)
 
     def has(self, name: str) -> bool:
         return name in self.tensors or name in self.values or self.no_tensor(name)
 
     def no_tensor(self, name: str) -> bool:
-        """True if it is a list of tensors or an optional value that there is not."""
+        """Return True for a list of tensors, or for an absent optional value."""
         return name in self.lists or name in self.nothing
 
     def passed(self, name: str, output: str) -> bool:
-        """True if it is not a tensor; it has one more name then."""
+        """Alias a list or an absent optional; return False for a tensor."""
         if name in self.lists:
             self.lists[output] = self.lists[name]
         elif name in self.nothing:
@@ -111,10 +111,10 @@ class Draft:
         return self.no_tensor(name)
 
     def tensor(self, name: str) -> Tensor:
-        """The type of a tensor; a known value becomes a constant of the graph, or what
-        makes it of weights, which are parameters by their names in the file.
+        """Return a tensor. A known value first becomes a constant, or the nodes that
+        compute it from weights, which users can then still replace.
 
-        Errors  BuildError for an element type that we do not have
+        Errors  BuildError for an unsupported element type
         """
         if name not in self.tensors:
             if name in self.derived:
@@ -124,7 +124,7 @@ class Draft:
         return self.tensors[name]
 
     def _derive(self, name: str) -> None:
-        """The nodes that make a known value of weights; passes fold them."""
+        """Add the nodes that compute a known value from weights; passes fold them."""
         left = [name]
         while left:
             node = self.derived[left[-1]]
@@ -142,14 +142,13 @@ class Draft:
             self.nodes.append(replace(node, inputs=reads))
 
     def is_weight(self, name: str) -> bool:
-        """True if it is a known tensor of the file that a user may replace, or is made
-        of one."""
+        """Return True for weights of the file, or a value computed from such."""
         value = self.values.get(name)
         kind = "" if value is None else value.dtype.name
         return name in self.derived or (name in self.reserved and kind in _WEIGHTS)
 
     def known_as(self, name: str, value: Array, node: Node) -> None:
-        """A known value, and the node that makes it where that reads weights."""
+        """Record a known value, and the node that makes it if that reads weights."""
         self.budget.put(self.values, name, value)
         of_weights = any(self.is_weight(n) for n in node.inputs)
         if of_weights and value.size and value.dtype != np.uint8:  # int8 here
@@ -161,20 +160,20 @@ class Draft:
         return value.shape if value is not None else self.tensors[name].shape
 
     def constant(self, text: str, value: Array, quant: Quant | None = None) -> str:
-        """A new constant, named like `text`."""
+        """Add a constant and return its name, which is like `text`."""
         name = self.fresh(text)
         self._store(name, value, quant)
         return name
 
     def integers(self, name: str, value: Array, quant: Quant) -> str:
-        """A constant of the file, which it quantises so; by its own name if it can."""
+        """Add a quantised constant of the file; under its own name if possible."""
         if name not in self.tensors:
             self._store(name, value, quant)
         same = name in self.constants and self.tensors[name].quant == quant
         return name if same else self.constant(f"{name}.integers", value, quant)
 
     def raw(self, name: str) -> str:
-        """A tensor in the type of the file: also a constant of uint8."""
+        """Return a tensor in the file's type, which may be a uint8 constant."""
         value = self.values.get(name)
         if value is None or value.dtype != np.uint8:
             self.tensor(name)
@@ -186,7 +185,7 @@ class Draft:
         return made
 
     def type_of(self, name: str, value: Array) -> DType:
-        """The element type of a tensor; or raises BuildError."""
+        """Return the element type of a tensor, or raise BuildError."""
         try:
             return DType.of(value)
         except ValueError:
@@ -194,20 +193,15 @@ class Draft:
             raise BuildError("", what, "export the model in float32 or int8") from None
 
     def note_origins(self, op: Op, before: int) -> None:
-        """What the file calls the nodes from that number on, for messages.
-
-        Of a node that writes out a graph inside it, what is in that has said so.
-        """
+        """Record, for messages, the file's name for the nodes added since number
+        `before`. Nodes from a subgraph already have theirs."""
         for node in self.nodes[before:]:
             for name in (node.name, *node.outputs):
                 self.origins.setdefault(name, f"'{brief(op.name)}' ({op.kind})")
 
     def stand_in(self, names: Sequence[str]) -> None:
-        """Tensors for those that a problem kept from being made.
-
-        None where there is no problem, for then they would be believed; none for what
-        is quantised, whose scale nobody knows.
-        """
+        """Add tensors in place of outputs that a problem kept from being computed, so
+        that their readers are examined; none if quantised, as the scale is unknown."""
         for name in names if self.problems else ():
             told = self.told.get(name)
             if self.has(name) or told is None or told.dtype not in _PLAIN:
@@ -221,7 +215,7 @@ class Draft:
         shape: tuple[int, ...] | None,
         dtype: DType = DType.FLOAT32,
     ) -> Graph:
-        """A graph of one node with known inputs."""
+        """Return a graph of one node with known inputs."""
         tensors = {
             name: Tensor(name, value.shape, self.type_of(name, value))
             for name, value in zip(node.inputs, values, strict=True)
@@ -231,9 +225,9 @@ class Draft:
         return Graph("", self.source, (node,), tensors, (), ())
 
     def needed(self, op: Op, name: str, what: str) -> Array:
-        """A value that must be known at build time.
+        """Return a value that must be known at build time.
 
-        Errors  BuildError that names the inputs of the model which decide it
+        Errors  BuildError that names the model inputs on which it depends
         """
         value = self.known(name) if name else None
         if value is not None:
@@ -246,7 +240,7 @@ class Draft:
         raise op.invalid(f"its {what} is computed by the model", hint)
 
     def roots(self, name: str) -> set[str]:
-        """The inputs of the model that a tensor is computed from."""
+        """Return the model's inputs from which a tensor is computed."""
         seen, left = set(), [name]
         while left:
             one = left.pop()
@@ -278,10 +272,10 @@ class Draft:
         dtype: DType = DType.FLOAT32,
         quant: Quant | None = None,
     ) -> str:
-        """Adds a node; its output's type is what the operator infers.
+        """Add a node; its operator infers the output's type.
 
-        shape, dtype, quant   of the output, for operators that are told them
-        Errors  BuildError where the operator refuses
+        shape, dtype, quant   the output's, for operators that do not infer them
+        Errors  BuildError if the operator rejects the node
         """
         self.budget.take_nodes()
         for read in inputs:
@@ -314,7 +308,7 @@ class Draft:
         shape: tuple[int, ...],
         what: str,
     ) -> str:
-        """Weights with their axes moved, then in `shape`; their scales follow.
+        """Return weights with their axes moved and then reshaped; scales follow.
 
         The file's own stay the constant, for users to know and replace.
 
@@ -341,8 +335,8 @@ class Draft:
         return self.as_read(name, moved, "moved")
 
     def as_read(self, name: str, made: str, how: str) -> str:
-        """What a node reads in the place of `name`, a constant or the dequantize of
-        one, once the constant is another."""
+        """Return the name to read in place of `name`, a constant or the dequantize of
+        one, once the constant is `made`."""
         if name not in self.sources:
             return made
         output = self.fresh(f"{name}.{how}")
@@ -357,7 +351,8 @@ class Draft:
         shape: tuple[int, ...],
         quant: Quant | None,
     ) -> str:
-        """A constant with its axes moved, by nodes that are folded; once for all."""
+        """Return a constant with its axes moved, by nodes that are folded later;
+        cached."""
         key = (name, perm, shape)
         if key not in self._arranged:
             made = name
@@ -377,7 +372,7 @@ class Draft:
         return self._arranged[key]
 
     def renamed(self, old: str, new: str) -> None:
-        """Gives a tensor that nodes make another name."""
+        """Rename a tensor in all nodes."""
         self.tensors[new] = replace(self.tensors.pop(old), name=new)
 
         def names(found: tuple[str, ...]) -> tuple[str, ...]:
@@ -390,9 +385,8 @@ class Draft:
 
 
 def axis_after(have: Sequence[int], axis: int, shape: Sequence[int]) -> int | None:
-    """The axis after a reshape: the one of the same size with as many elements before
-    it; None if there is none.
-    """
+    """Return the axis after a reshape: the one of the same size with as many elements
+    before it; None if there is none."""
     before = math.prod(have[:axis])
     for place, size in enumerate(shape):
         if size == have[axis] and math.prod(shape[:place]) == before:

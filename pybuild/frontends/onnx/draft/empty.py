@@ -1,5 +1,5 @@
-"""Tensors without elements: a file may ask for them; what is too small for an operator
-is a mistake.
+"""Tensors without elements: a file may ask for them; an input too small for an operator
+is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SAID = frozenset({
 
 
 def refused(draft: Draft, op: Op) -> BuildError | None:
-    """The error for an operator whose result is empty though its inputs are not."""
+    """Return an error if an operator's result is empty although its inputs are not."""
     if op.domain or op.kind in _SAID:
         return None
     for name in op.outputs:

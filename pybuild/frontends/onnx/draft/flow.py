@@ -1,7 +1,6 @@
-"""Operators written as a few general nodes, in the types of the file.
-
-Whatever is computed from small known values is computed at once, so that chains of
-shape arithmetic vanish. Must not know any ONNX operator.
+"""Operators written as a few general nodes, in the types of the file. Results of small
+known values are computed at once, so that chains of shape arithmetic vanish. Must not
+know any ONNX operator.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ Axes = Sequence[int]
 
 
 class Flow:
-    """A builder for the nodes that one ONNX node becomes; every method returns the name
-    of a tensor.
+    """Builds the nodes that one ONNX node becomes; every method returns the name of a
+    tensor.
 
-    wide  what joins float16 gives float32
+    wide  whether operations that join float16 elements give float32
     """
 
     wide = False
@@ -42,9 +41,9 @@ class Flow:
         return bool(self.op.input(index))
 
     def arg(self, index: int) -> str:
-        """An input, in the type that the file gives it.
+        """Return an input, in the type that the file gives it.
 
-        Errors  BuildError where it is absent
+        Errors  BuildError if it is absent
         """
         name = self.op.input(index)
         if not name:
@@ -55,7 +54,8 @@ class Flow:
         return [self.plain(name) for name in self.op.inputs if name]
 
     def plain(self, name: str) -> str:
-        """A tensor of the file without the int8 twin of a uint8 one."""
+        """Return the file's own tensor for a name: the uint8 one instead of its int8
+        twin."""
         draft = self.draft
         outer = next((o for o, inner in draft.inner.items() if inner == name), "")
         if outer:
@@ -75,14 +75,15 @@ class Flow:
         return self.draft.values.get(name)
 
     def value(self, index: int, what: str) -> Array:
-        """An input whose value must be known.
+        """Return the value of an input, which must be known.
 
-        Errors  BuildError that says which input of the model decides it
+        Errors  BuildError that names the model inputs on which it depends
         """
         return self.draft.needed(self.op, self.op.input(index), what)
 
     def ints(self, index: int, what: str) -> tuple[int, ...] | None:
-        """Integers of a known input, or of an attribute; None where absent."""
+        """Return the integers of a known input or of an attribute; None if it is
+        absent."""
         if self.has(index):
             return tuple(int(v) for v in self.value(index, what).reshape(-1))
         return self.op.integers(what, ()) if what in self.op.attrs else None
@@ -150,7 +151,7 @@ class Flow:
     def _computed(
         self, node: Node, values: Sequence[Array | None], shape: Any
     ) -> Array | None:
-        """The value of a node of known inputs, None where it is large."""
+        """Return the value of a node with known inputs, or None if it is large."""
         graph = self.draft.scratch(node, values, shape)
         made_shape, dtype = OPERATORS[node.op].infer(node, graph)[0]
         full = made_shape if shape is None else shape
@@ -160,7 +161,7 @@ class Flow:
         return OPERATORS[node.op].reference(node, graph, values)[0]
 
     def give(self, name: str, index: int = 0) -> None:
-        """Makes a tensor, or a list of them, the output of that number."""
+        """Make a tensor, or a list of tensors, the output with this index."""
         draft, outputs = self.draft, self.op.outputs
         if index >= len(outputs) or not outputs[index]:
             return
@@ -177,7 +178,7 @@ class Flow:
     # ---- the nodes by name ----------------------------------------------------
 
     def const(self, value: Any, like: str | DType | None = None) -> str:
-        """A known value; `like`: of the type of this tensor."""
+        """Add a known value; `like`: a type, or the tensor whose type it gets."""
         dtype = self.dtype(like) if isinstance(like, str) else like
         array = np.asarray(value, None if dtype is None else dtype.numpy)
         name = self.draft.fresh(f"{self.op.output}.constant")
@@ -233,7 +234,7 @@ class Flow:
         return self.emit("concat", full, {"axis": axis})
 
     def slice(self, x: str, axis: int, begin: int, end: int, step: int = 1) -> str:
-        """Python's own meaning of begin:end:step along one axis."""
+        """Slice one axis; begin, end and step mean the same as in Python."""
         shape = self.shape(x)
         cut = [(0, d, 1) for d in shape]
         cut[axis] = slice(begin, end, step).indices(shape[axis])
@@ -262,7 +263,7 @@ class Flow:
         return self.emit("gather", [x, indices], {"axis": axis})
 
     def taken(self, x: str, indices: Any, axis: int) -> str:
-        """Rows of known numbers, in their shape."""
+        """Gather at known indices, given in their shape."""
         return self.gather(x, self.const(np.asarray(indices, np.int32)), axis)
 
     def matmul(self, a: str, b: str) -> str:

@@ -1,1 +1,1 @@
-"""ONNX operators of integers whose scales are computed, or that have none."""
+"""ONNX operators on integers whose scales are computed, or that have no scale."""

@@ -1,7 +1,6 @@
-"""Layers of int8 weights whose input is quantised as it comes, by its own range.
-
-DynamicQuantizeLinear before ConvInteger or MatMulInteger: as .tflite files of dynamic
-range have them, int8 and plain sums, which a pass joins with the scales behind.
+"""Layers with int8 weights whose input is quantised at run time, by its own range.
+DynamicQuantizeLinear with ConvInteger or MatMulInteger becomes int8 and plain sums, as
+in .tflite files of dynamic range; a pass joins them with the scales that follow.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Quantised = tuple[str, str, str]
 
 @flowing
 def quantize(flow: Flow) -> None:
-    """DynamicQuantizeLinear; what reads its output may quantise its input again."""
+    """DynamicQuantizeLinear; readers of its output may quantise its input again."""
     x = flow.arg(0)
     q, scale, zero = quantised(flow, x)
     eight = flow.add(flow.cast(q, DType.INT32), flow.const(128, DType.INT32))
@@ -88,7 +87,7 @@ def _layer(flow: Flow, axis: int) -> tuple[str, Op] | None:
 
 
 def _less_zero(flow: Flow, sums: str, zero: str, weights: str, axis: int) -> str:
-    """Sums of products with q - zero, of those with q."""
+    """Correct sums of products with q into sums of products with q - zero."""
     rank = flow.rank(weights)
     others = [a for a in range(rank) if a != axis]
     wide = flow.cast(weights, DType.INT32)

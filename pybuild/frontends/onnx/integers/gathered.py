@@ -1,4 +1,4 @@
-"""com.microsoft.GatherBlockQuantized: rows of a table of few bits, as real numbers."""
+"""com.microsoft.GatherBlockQuantized: rows of a low-bit table, as real numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LEAST = {"int4": -8, "int8": -128, "int2": -2}  # of types with a sign
 
 
 def _numbers(given: Array, bits: int, count: int) -> Array:
-    """Integers of some bits, without a sign, a byte each: those of types with one are
-    as much greater as the least of them is less than 0."""
+    """Return integers of a few bits as unsigned bytes; signed types are shifted so that
+    their minimum becomes 0."""
     if given.dtype.name == "uint8" and bits < 8:
         return fields(given, bits, count)
     least = _LEAST.get(given.dtype.name, 0)
@@ -22,7 +22,7 @@ def _numbers(given: Array, bits: int, count: int) -> Array:
 
 
 def _packed(numbers: Array, bits: int) -> Array:
-    """Numbers in bytes, the first one in the least bits."""
+    """Pack numbers into bytes, the first one in the lowest bits."""
     parts = numbers.reshape(*numbers.shape[:-1], -1, 8 // bits)
     made = np.zeros(parts.shape[:-1], np.uint8)
     for i in range(8 // bits):
@@ -31,7 +31,7 @@ def _packed(numbers: Array, bits: int) -> Array:
 
 
 def _zero(flow: Flow, data: Array, bits: int, shape: tuple[int, ...]) -> Array:
-    """Zero points of blocks, as `_numbers` has them."""
+    """Return the zero points of blocks, shifted as in `_numbers`."""
     if flow.has(3):
         return _numbers(flow.value(3, "zero_points"), bits, shape[-1])
     whole = 1 << bits - 1 if data.dtype.name == "uint8" else 0
@@ -40,8 +40,8 @@ def _zero(flow: Flow, data: Array, bits: int, shape: tuple[int, ...]) -> Array:
 
 @flowing
 def gather_blocks(flow: Flow) -> None:
-    """Bytes, scales and zero points of the rows are gathered as they lie in the file;
-    (number - zero point) * scale is computed of what was gathered."""
+    """Gather bytes, scales and zero points of the rows as the file stores them, then
+    compute (number - zero point) * scale for the gathered rows only."""
     op = flow.op
     bits, size = op.integer("bits", 4), op.integer("block_size", 128)
     data, scales = flow.value(0, "data"), flow.value(2, "scales")

@@ -1,6 +1,5 @@
-"""Quantised operators whose scales or weights are computed, or of other integers.
-
-Zero points are taken off first, so that sums are of plain int32.
+"""Quantised operators with computed scales or weights, or on other integer types. Zero
+points are subtracted first, so that sums are of plain int32.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _REAL = DType.FLOAT32
 
 
 def _scale(flow: Flow, index: int) -> str:
-    """An input that is a scale.
+    """Return an input that is a scale.
 
-    Errors  BuildError: the file has infinity or NaN for it
+    Errors  BuildError if its value in the file is infinity or NaN
     """
     known = flow.draft.known(flow.op.input(index))
     numbers = () if known is None else known.reshape(-1).astype(np.float32)
@@ -38,7 +37,8 @@ def _scale(flow: Flow, index: int) -> str:
 
 
 def _along(flow: Flow, v: str, rank: int, axis: int) -> str:
-    """A scale or zero point, for one axis where it has several."""
+    """Return a scale or zero point, reshaped to broadcast along one axis if it has
+    several values."""
     count = math.prod(flow.shape(v))
     if count == 1:
         return flow.reshape(v, ())
@@ -48,7 +48,7 @@ def _along(flow: Flow, v: str, rank: int, axis: int) -> str:
 
 
 def _blocks(flow: Flow, v: str, x: str, axis: int) -> str:
-    """Scales of blocks: each repeated along the axis."""
+    """Repeat the scales of blocks along the axis, one for each element."""
     size = flow.op.integer("block_size", 0)
     shape = flow.shape(v)
     wide = flow.reshape(v, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
@@ -66,13 +66,13 @@ def _fitting(flow: Flow, v: str, x: str) -> str:
 
 
 def held(flow: Flow, x: str, to: DType) -> str:
-    """Real whole numbers as integers of a type, held within it."""
+    """Clamp whole real numbers to the range of an integer type, and cast them."""
     low, high = flow.const(to.low, x), flow.const(to.high, x)
     return flow.cast(flow.map("minimum", flow.map("maximum", x, low), high), to)
 
 
 def quantised(flow: Flow, x: str, scale: str, zero: str, to: DType) -> str:
-    """round(x / scale) + zero, held within the type."""
+    """round(x / scale) + zero, clamped to the type."""
     steps = flow.map("round", flow.div(x, scale))
     if zero:
         steps = flow.add(steps, flow.cast(zero, flow.dtype(steps)))
@@ -110,8 +110,9 @@ _NARROW = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint
 
 
 def in_bytes(handler: Handler) -> Handler:
-    """A handler that treats values and zero points of 4 or 2 bits as if they had 8; a
-    zero point that all values share is subtracted, so that weights have none."""
+    """Return a handler that treats values and zero points of 4 or 2 bits as if they had
+    8. A zero point shared by all values is subtracted, so that the weights need none.
+    """
 
     def made(draft: Draft, op: Op) -> None:
         inputs, known = list(op.inputs), dict[int, Array]()
@@ -133,7 +134,7 @@ def in_bytes(handler: Handler) -> Handler:
 
 
 def fields(packed: Array, bits: int, count: int) -> Array:
-    """Numbers of some bits along the last axis, the least bits of a byte first."""
+    """Unpack low-bit numbers along the last axis, the lowest bits of a byte first."""
     whole = packed.astype(np.uint8)
     parts = [whole >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
     wide: Array = np.stack(parts, -1).reshape(*packed.shape[:-1], -1)
@@ -142,9 +143,8 @@ def fields(packed: Array, bits: int, count: int) -> Array:
 
 @flowing
 def matmul_bits(flow: Flow) -> None:
-    """com.microsoft.MatMulNBits: x times weights of few bits, in blocks along the
-    features, which are constants: as real numbers from here on.
-    """
+    """com.microsoft.MatMulNBits: x times constant weights of few bits, quantised in
+    blocks along the features. The weights become real numbers here."""
     op = flow.op
     columns, rows, bits, size = (
         op.integer(n, d)
@@ -171,7 +171,7 @@ def matmul_bits(flow: Flow) -> None:
 
 
 def _centred(flow: Flow, index: int, zero: int, axis: int) -> str:
-    """An input without its zero point, as int32."""
+    """Return an input as int32 with its zero point subtracted."""
     x = flow.arg(index)
     wide = flow.cast(x, DType.INT32)
     if not flow.has(zero):
@@ -205,7 +205,7 @@ def _conv(flow: Flow, x: str, w: str) -> str:
 
 
 def _requantised(flow: Flow, total: str, axis: int) -> None:
-    """total * a's scale * b's scale, quantised for the output."""
+    """Emit total * a's scale * b's scale, quantised for the output."""
     rank = flow.rank(total)
     factors = [
         flow.cast(_scale(flow, 1), _REAL),

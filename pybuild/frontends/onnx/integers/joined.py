@@ -1,5 +1,5 @@
-"""DynamicQuantizeMatMul and MatMulIntegerToFloat of com.microsoft: written as the nodes
-that ONNX Runtime's optimiser joins to them.
+"""DynamicQuantizeMatMul and MatMulIntegerToFloat of com.microsoft, written as the nodes
+that ONNX Runtime's optimiser fuses into them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CAST = either_cast(eltwise.cast, cast)
 
 
 class _Nodes:
-    """Nodes in the place of one."""
+    """Writes several nodes in place of one."""
 
     def __init__(self, draft: Draft, op: Op) -> None:
         self.draft, self.op = draft, replace(op, domain="", opset=13)
@@ -34,7 +34,7 @@ class _Nodes:
     def add(
         self, kind: str, handler: Handler, inputs: Sequence[str], count: int = 1
     ) -> list[str]:
-        """Writes a node of ONNX; the names of its outputs."""
+        """Write an ONNX node; return the names of its outputs."""
         text = f"{self.op.output}.{kind}"
         names = [self.draft.fresh(f"{text}.{number}") for number in range(count)]
         attrs = {"to": 1} if kind == "Cast" else {}
@@ -48,7 +48,8 @@ class _Nodes:
         return names
 
     def product(self, x: Sequence[str], weights: Sequence[str], bias: str) -> None:
-        """x: integers, scale and zero point, as the weights."""
+        """Write the product of x and the weights; both are integers with scale and zero
+        point."""
         (q, scale, zero), (w, factor, point) = x, weights
         sums = self.add("MatMulInteger", matmul_integer, (q, w, zero, point))[0]
         real = self.add("Cast", _CAST, (sums,))[0]
@@ -67,7 +68,8 @@ def matmul_to_float(draft: Draft, op: Op) -> None:
 
 
 def dynamic_matmul(draft: Draft, op: Op) -> None:
-    """The same of a float32 A, which is quantised by its own range."""
+    """Do the same as matmul_to_float for a float32 A, which is quantised by its own
+    range."""
     nodes = _Nodes(draft, op)
     a, b, scale, zero, bias = (op.input(i) for i in range(5))
     x = nodes.add("DynamicQuantizeLinear", dynamic.quantize, (a,), 3)

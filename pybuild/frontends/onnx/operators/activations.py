@@ -1,6 +1,5 @@
-"""Activations that are more than one function: ELU and its kin, GELU, softmax.
-
-In forms that end where the function does: nothing between overflows before the result.
+"""Activations that consist of several functions: ELU and its relatives, GELU, softmax.
+They are written in forms whose intermediate values do not overflow before the result.
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ def hard(flow: Flow) -> None:
 
 @widening
 def softmax_like(flow: Flow) -> None:
-    """Softmax and LogSoftmax, in any type; before opset 13 from the axis on."""
+    """Softmax and LogSoftmax, in any type; before opset 13 over all axes from `axis`
+    on."""
     op, x = flow.op, flow.arg(0)
     shape = flow.shape(x)
     late = op.opset >= 13
@@ -56,7 +56,7 @@ def softmax_like(flow: Flow) -> None:
 
 
 def _below_zero(flow: Flow, x: str, below: str, above: str) -> str:
-    """Selects one of both by the sign of x; for NaN it is `above`."""
+    """Return `below` where x < 0, else `above`; `above` for NaN."""
     return flow.map("where", flow.map("less", x, flow.const(0, x)), below, above)
 
 
@@ -69,8 +69,8 @@ def elu(flow: Flow) -> None:
 
 @widening
 def celu(flow: Flow) -> None:
-    """x, or alpha * (exp(x / alpha) - 1) below 0; of a negative alpha what ONNX writes:
-    max(0, x) + min(0, alpha * (exp(x / alpha) - 1))"""
+    """x, or alpha * (exp(x / alpha) - 1) below 0; for a negative alpha ONNX's
+    definition: max(0, x) + min(0, alpha * (exp(x / alpha) - 1))"""
     x, alpha = flow.arg(0), float(flow.op.attrs.get("alpha", 1.0))
     power = flow.map("expm1", flow.div(x, flow.const(alpha, x)) if alpha != 1 else x)
     below = flow.scaled(power, alpha)

@@ -1,7 +1,6 @@
-"""Results as large as the data says: NonZero, Compress, Unique.
-
-They have room for a bound that the user gives. What is not there is -1 where it would
-be a place and 0 where it would be a value; a count says how much there is.
+"""Operators with data-dependent result sizes: NonZero, Compress, Unique. Results have
+room for a bound that the user gives. Unused room holds -1 for indices and 0 for values;
+an extra output counts the used elements.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from pybuild.ir.graph import Bound
 
 
 def room_for(flow: Flow, most: int, also: str = "") -> int:
-    """How many there is room for, of at most so many; `also`: another way out.
+    """Return the number of elements to reserve, at most `most`; `also`: another hint
+    for the user.
 
-    Errors  BuildError where the user must say it
+    Errors  BuildError if the user must give a bound
     """
     draft, outputs = flow.draft, [name for name in flow.op.outputs if name]
     if not most:
@@ -38,9 +38,8 @@ def room_for(flow: Flow, most: int, also: str = "") -> int:
 
 
 def places_of(flow: Flow, mask: str, room: int) -> tuple[str, str]:
-    """The indices of true elements in a row: int32[room], filled with -1; and int64[1],
-    their number.
-    """
+    """Return the indices of true elements of a vector, int32[room] filled up with -1,
+    and their number, int64[1]."""
     made = flow.emit("places", [mask], {"count": room})
     count = flow.cast(flow.slice(made, 0, 0, 1), DType.INT64)
     return flow.slice(made, 0, 1, 1 + room), count
@@ -51,7 +50,7 @@ def absent_at(flow: Flow, places: str) -> str:
 
 
 def give_bounded(flow: Flow, name: str, axis: int, count: str, index: int = 0) -> None:
-    """An output that holds only so much along an axis."""
+    """Set an output of which only a counted part along one axis is used."""
     outputs = flow.op.outputs
     if index < len(outputs) and outputs[index]:
         flow.give(name, index)
@@ -111,7 +110,8 @@ def compress(flow: Flow) -> None:
 
 @flowing
 def unique(flow: Flow) -> None:
-    """Values, or slices of an axis, each once: where each is first, how often it is."""
+    """Distinct values, or slices of an axis; their first indices, and how often they
+    occur."""
     x, op = flow.arg(0), flow.op
     shape, axis = flow.shape(x), -1
     if "axis" in op.attrs:
@@ -143,7 +143,7 @@ def unique(flow: Flow) -> None:
 
 
 def _joined(flow: Flow, join: str, number: str, old: Any, given: Any, room: int) -> str:
-    """int32[room]: what is given to each number, joined to the old."""
+    """Join what is given for each number with the old value: int32[room]."""
     both = [flow.const(np.asarray(v, np.int32).reshape(-1, 1)) for v in (old, given)]
     made = flow.emit("scatter", [both[0], number, both[1]], {"join": join})
     return flow.reshape(flow.slice(made, 0, 0, room), (room,))

@@ -1,4 +1,4 @@
-"""If, Loop and Scan: branches chosen or both computed, turns written out one by one."""
+"""If, Loop and Scan: one branch is chosen or both are computed; loops are unrolled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _if(flow: Flow, imported: Import) -> None:
 
 
 def _either(flow: Flow, condition: str, a: str, b: str) -> str:
-    """The first where the condition holds, else the second; of lists one by one."""
+    """Select `a` if the condition holds, else `b`; for lists, element by element."""
     draft = flow.draft
     if draft.no_tensor(a) or draft.no_tensor(b):
         pair = draft.lists.get(a), draft.lists.get(b)
@@ -121,7 +121,8 @@ def _scan(flow: Flow, imported: Import) -> None:
 
 
 def handlers(imported: Import) -> dict[str, Handler]:
-    """The handlers; `imported` adds the nodes of a graph inside."""
+    """Return the handlers of If, Loop and Scan; `imported` adds the nodes of a
+    subgraph."""
     bodies = {"If": _if, "Loop": _loop, "Scan": _scan}
     return {
         kind: flowing(functools.partial(body, imported=imported))

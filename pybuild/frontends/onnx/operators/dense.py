@@ -44,7 +44,7 @@ def matmul(draft: Draft, op: Op) -> None:
 
 
 def _weights(draft: Draft, op: Op, name: str, transposed: bool) -> str:
-    """The right side as [outputs, inputs]."""
+    """Return the right-hand matrix as [outputs, inputs]."""
     shape = draft.shape(name)
     if len(shape) != 2:
         raise op.invalid(f"its weight has shape {list(shape)}, not two axes")
@@ -69,7 +69,7 @@ def _scaled(draft: Draft, op: Op, name: str, alpha: float) -> str:
 
 
 def _bias(draft: Draft, op: Op, name: str, outs: int, beta: float) -> str:
-    """C as one number per output, "" where it is none of that."""
+    """Return C as a bias with one number per output, or "" if it is not one."""
     shape = draft.tensor(name).shape
     if name in draft.sources and shape == (outs,) and beta == 1.0:
         return name

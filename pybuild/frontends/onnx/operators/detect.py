@@ -1,4 +1,4 @@
-"""Boxes in images: NonMaxSuppression, RoiAlign, MaxRoiPool."""
+"""Object detection: NonMaxSuppression, RoiAlign, MaxRoiPool."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _LEAST = float(np.finfo(np.float32).min)
 
 
 def _corners(flow: Flow, boxes: str) -> str:
-    """The less ones first, of any two corners or of centres and sizes."""
+    """Return boxes with the lower corner first, from any two corners or from centres
+    and sizes."""
     low, high = (flow.slice(boxes, 2, n, n + 2) for n in (0, 2))
     if flow.op.integer("center_point_box", 0):
         half = flow.scaled(high, 0.5)
@@ -29,7 +30,7 @@ def _corners(flow: Flow, boxes: str) -> str:
 
 @flowing
 def non_max_suppression(flow: Flow) -> None:
-    """[image, class, box] of the boxes taken, image by image and class by class."""
+    """Emit [image, class, box] of the selected boxes, ordered by image and class."""
     boxes, scores = flow.arg(0), flow.arg(1)
     images, classes, count = flow.shape(scores)
     numbers = ("max_output_boxes_per_class", "iou_threshold", "score_threshold")
@@ -93,9 +94,9 @@ def _rounded(flow: Flow, x: str) -> str:
 
 
 def _cells(flow: Flow, low: str, high: str, count: int, size: int) -> tuple[str, str]:
-    """For boxes from low to high, cut into so many cells: which indices of an axis lie
-    in each cell, [boxes, cells, places]; which cells are empty, [boxes, cells].
-    """
+    """For boxes from `low` to `high` along an axis, each cut into `count` cells, return
+    which indices lie in each cell, [boxes, cells, indices], and which cells are empty,
+    [boxes, cells]."""
     start, end = (_rounded(flow, side) for side in (low, high))
     length = flow.plus(flow.sub(end, start), 1)
     length = flow.map("maximum", length, flow.const(1, length))
@@ -117,10 +118,10 @@ def _cells(flow: Flow, low: str, high: str, count: int, size: int) -> tuple[str,
 
 @flowing
 def max_roi_pool(flow: Flow) -> None:
-    """The greatest value of each cell of each box, 0 of a cell that is outside.
+    """Emit the maximum of each cell of each box; 0 for a cell outside the image.
 
     Shapes  x [N,C,H,W]  boxes [R,5]: image, left, top, right, bottom  y [R,C,PH,PW]
-    Source  ONNX Runtime, as ONNX says nothing of cells
+    Source  ONNX Runtime, as ONNX does not define the cells
     """
     x, boxes = flow.arg(0), flow.arg(1)
     count, _ = flow.shape(boxes)

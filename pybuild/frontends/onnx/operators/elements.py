@@ -1,4 +1,4 @@
-"""Operators on elements, in every type: arithmetic, logic, comparison, conversion."""
+"""Elementwise operators in every type: arithmetic, logic, comparison, conversion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Flowing = Callable[[Flow], None]
 
 
 def flowing(body: Flowing) -> Handler:
-    """A handler from what a flow does."""
+    """Turn a function of a flow into a handler."""
 
     def handler(draft: Draft, op: Op) -> None:
         body(Flow(draft, op))
@@ -28,9 +28,9 @@ def flowing(body: Flowing) -> Handler:
 
 
 class Wide(Flow):
-    """A flow in which float16 and bfloat16 are float32 until they are given: operators
-    that are written as several nodes round once, and what is between does not overflow.
-    """
+    """A flow that computes float16 and bfloat16 inputs as float32 and rounds only its
+    outputs: operators written as several nodes round once, and intermediate values do
+    not overflow."""
 
     def __init__(self, draft: Draft, op: Op) -> None:
         super().__init__(draft, op)
@@ -70,7 +70,7 @@ def widening(body: Flowing) -> Handler:
 
 
 def plain(fn: str) -> Handler:
-    """A handler for one function of map."""
+    """Return a handler for one elementwise function."""
 
     @flowing
     def handler(flow: Flow) -> None:
@@ -80,7 +80,7 @@ def plain(fn: str) -> Handler:
 
 
 def chained(fn: str) -> Handler:
-    """A function of two over any number of inputs."""
+    """Return a handler that folds a binary function over any number of inputs."""
 
     @flowing
     def handler(flow: Flow) -> None:
@@ -91,8 +91,8 @@ def chained(fn: str) -> Handler:
 
 
 def quantised(draft: Draft, name: str) -> bool:
-    """True if a tensor is what the integer layers of this compiler take: float32, or
-    bytes with a scale of the file."""
+    """Return True if the integer layers can take the tensor: it is float32, or int8
+    with a scale from the file."""
     if name in draft.values:
         return draft.values[name].dtype not in (np.float16, np.float64)
     tensor = draft.tensors[name]
@@ -103,7 +103,8 @@ def quantised(draft: Draft, name: str) -> bool:
 
 
 def either(layer: Handler, general: Handler) -> Handler:
-    """A layer's own kernels where they can, else the general ones."""
+    """Return a handler that tries the specialised layer first, then the general
+    nodes."""
 
     def handler(draft: Draft, op: Op) -> None:
         if all(quantised(draft, name) for name in op.inputs if name):
@@ -119,7 +120,8 @@ def either(layer: Handler, general: Handler) -> Handler:
 
 
 def either_scaled(layer: Handler, general: Handler) -> Handler:
-    """DequantizeLinear: int16 that a quantize node made is a layer's, too."""
+    """Return the handler of DequantizeLinear; int16 from a quantize node goes to the
+    layer, too."""
     usual = either(layer, general)
 
     def handler(draft: Draft, op: Op) -> None:
@@ -138,7 +140,8 @@ def either_scaled(layer: Handler, general: Handler) -> Handler:
 
 
 def either_cast(layer: Handler, general: Handler) -> Handler:
-    """Bytes of an image to float32 are a layer too."""
+    """Return a handler for Cast that makes a layer of a cast from image bytes to
+    float32."""
 
     def handler(draft: Draft, op: Op) -> None:
         if op.input(0) not in draft.values:
@@ -161,7 +164,7 @@ def mean(flow: Flow) -> None:
 
 @flowing
 def power(flow: Flow) -> None:
-    """The exponent may have another type than the base, which is the result's."""
+    """Pow; the exponent may differ in type from the base, whose type the result has."""
     x, y = flow.arg(0), flow.arg(1)
     base, exponent = flow.dtype(x), flow.dtype(y)
     value = flow.known(y)
@@ -263,9 +266,9 @@ def prelu(flow: Flow) -> None:
 
 
 def onnx_type(op: Op, number: int) -> DType:
-    """The element type of ONNX's number.
+    """Return the element type for ONNX's type number.
 
-    Errors  BuildError for an element type that we do not have
+    Errors  BuildError for an unsupported element type
     """
     from onnx import helper
 
@@ -300,7 +303,7 @@ def bit_cast(flow: Flow) -> None:
 
 @flowing
 def identity(flow: Flow) -> None:
-    """Dropout of inference too: its mask is all true."""
+    """Pass the input on; for Dropout in inference, also a mask that is all true."""
     op = flow.op
     if op.kind == "Dropout" and flow.has(2):
         if bool(flow.value(2, "training_mode").any()) and op.input(1):
@@ -317,7 +320,8 @@ def identity(flow: Flow) -> None:
 
 @flowing
 def hardmax(flow: Flow) -> None:
-    """1 for the first of the greatest, 0 else; before opset 13 from the axis on."""
+    """1 for the first maximum, 0 elsewhere; before opset 13 over all axes from `axis`
+    on."""
     op, x = flow.op, flow.arg(0)
     shape = whole = flow.shape(x)
     late = op.opset >= 13 and not op.integer("flattened", 0)

@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, activations, batch normalisation, softmax, mean."""
+"""Elementwise layers: arithmetic, activations, batch normalisation, softmax, mean."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SAME = {
 
 
 def same(draft: Draft, op: Op) -> None:
-    """Operators that the graph has too, without attributes."""
+    """Emit an operator that exists in the graph IR too, without attributes."""
     draft.emit(_SAME[op.kind], op.name, op.inputs, op.output)
 
 
 def div(draft: Draft, op: Op) -> None:
-    """A division by a constant: a multiplication."""
+    """Emit a division by a constant as a multiplication."""
     divisor = draft.known(op.input(1))
     if divisor is None:
         what = f"its divisor '{op.input(1)}' is computed by the model"
@@ -39,7 +39,7 @@ def relu(draft: Draft, op: Op) -> None:
 
 
 def clip(draft: Draft, op: Op) -> None:
-    """Bounds as attributes (to opset 10) or constant inputs."""
+    """Clip, with bounds as attributes (to opset 10) or constant inputs."""
     bounds = [_bound(draft, op, i, key) for i, key in ((1, "min"), (2, "max"))]
     attrs = {"clamp": (bounds[0], bounds[1])}
     draft.emit("clip", op.name, [op.input(0)], op.output, attrs)
@@ -66,7 +66,7 @@ def leaky_relu(draft: Draft, op: Op) -> None:
 
 
 def hard(draft: Draft, op: Op) -> None:
-    """HardSigmoid, and HardSwish, which multiplies by it: as layers that quantise."""
+    """HardSigmoid, and HardSwish as x times it, as layers that can be quantised."""
     x, name, last = op.input(0), op.name, op.output
     for kind, number in zip(("mul", "add"), hard_line(op), strict=True):
         value = draft.constant(f"{name}.{kind}.by", np.asarray(number, np.float32))
@@ -80,13 +80,13 @@ def hard(draft: Draft, op: Op) -> None:
 
 
 def hard_line(op: Op) -> tuple[float, float]:
-    """Slope and offset of what is held between 0 and 1."""
+    """Return slope and offset of the line that is then clamped to 0..1."""
     usual = 1 / 6 if op.kind == "HardSwish" else 0.2
     return float(op.attrs.get("alpha", usual)), float(op.attrs.get("beta", 0.5))
 
 
 def batch_norm(draft: Draft, op: Op) -> None:
-    """BatchNormalization of inference: a multiplication and an addition."""
+    """Emit BatchNormalization in inference as a multiplication and an addition."""
     if op.integer("training_mode", 0):
         hint = "export the model in evaluation mode"
         raise op.invalid("training mode is not supported", hint)
@@ -105,8 +105,8 @@ def batch_norm(draft: Draft, op: Op) -> None:
 
 
 def _numbers(draft: Draft, name: str) -> Array | None:
-    """The real numbers of a tensor, if they are known at build time: also those that a
-    DequantizeLinear makes of integers of the file."""
+    """Return the real numbers of a tensor if they are known at build time, also if a
+    DequantizeLinear computes them from integers of the file."""
     maker = next((n for n in reversed(draft.nodes) if name in n.outputs), None)
     if maker is None or maker.op != "dequantize":
         return draft.known(name)
@@ -139,7 +139,8 @@ def axis_of(op: Op, axis: int, rank: int) -> int:
 
 
 def softmax(draft: Draft, op: Op) -> None:
-    """Along one axis; before opset 13 over all axes from one on, as one."""
+    """Softmax along one axis; before opset 13, over all axes from `axis` on,
+    flattened."""
     x, attrs = op.input(0), {"beta": 1.0}
     shape = draft.tensor(x).shape
     rank = len(shape)
@@ -159,7 +160,7 @@ def softmax(draft: Draft, op: Op) -> None:
 
 
 def reduce_mean(draft: Draft, op: Op) -> None:
-    """Axes as an attribute or a constant input (from opset 18)."""
+    """ReduceMean, with axes as an attribute or a constant input (from opset 18)."""
     rank = len(draft.tensor(op.input(0)).shape)
     axes = op.attrs.get("axes")
     if op.input(1):
@@ -175,7 +176,8 @@ def reduce_mean(draft: Draft, op: Op) -> None:
 
 
 def cast(draft: Draft, op: Op) -> None:
-    """Accepts only casts that keep the number: float32 to itself, bytes to float32."""
+    """Emit a cast that keeps the numbers: float32 to float32, or bytes to float32;
+    others are errors."""
     x = draft.tensor(op.input(0))
     to_float = op.integer("to", 0) == 1
     if x.dtype is DType.FLOAT32 and to_float:
@@ -188,7 +190,7 @@ def cast(draft: Draft, op: Op) -> None:
 
 
 def unit_quant(draft: Draft, name: str) -> Quant:
-    """The quantisation of bytes that stand for themselves."""
+    """Return the quantisation of bytes whose real value is the byte itself."""
     return Quant((1.0,), (-128,) if name in draft.unsigned else (0,))
 
 

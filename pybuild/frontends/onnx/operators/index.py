@@ -1,4 +1,4 @@
-"""Operators that pick elements by computed numbers, and those that write there."""
+"""Operators that read or write elements at computed indices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def gather_elements(flow: Flow) -> None:
 
 
 def _row_places(flow: Flow, x: str, indices: str, batch: int) -> tuple[str, int]:
-    """indices[.., k] as places of rows in x, its axes before `batch + k` as one."""
+    """Return indices[.., k] as row numbers of x, whose axes before `batch + k` are
+    flattened, and the number of rows."""
     shape, wanted = flow.shape(x), flow.shape(indices)
     count = wanted[-1]
     indices = flow.cast(indices, DType.INT64)
@@ -59,7 +60,7 @@ def gather_nd(flow: Flow) -> None:
 
 
 def _scattered(flow: Flow, x: str, places: str, updates: str, axis: int = 0) -> str:
-    """x with the rows of `updates` at one row of places along an axis."""
+    """Return x with the rows of `updates` written at the given indices of an axis."""
     join = str(flow.op.attrs.get("reduction", "none"))
     attrs = {"join": join, "axis": axis} if axis else {"join": join}
     return flow.emit("scatter", [x, places, updates], attrs)
@@ -107,7 +108,8 @@ def _along(flow: Flow, x: str, given: tuple[str, str], axis: int) -> str:
 
 
 def _row(flow: Flow, indices: str, axis: int) -> str | None:
-    """The indices of one row, if those of all others along an axis are the same."""
+    """Return the indices as one row if they are equal for all positions on other
+    axes."""
     wanted, known = flow.shape(indices), flow.known(indices)
     if known is not None:
         first = np.moveaxis(known, axis, -1).reshape(-1, wanted[axis])
@@ -125,7 +127,8 @@ def _row(flow: Flow, indices: str, axis: int) -> str | None:
 
 @flowing
 def tensor_scatter(flow: Flow) -> None:
-    """Rows of a cache from write_indices on, round and round in circular mode."""
+    """Write rows into a cache from write_indices on; they wrap around in circular
+    mode."""
     op, cache, update = flow.op, flow.arg(0), flow.arg(1)
     shape, given = flow.shape(cache), flow.shape(update)
     axis = flow.axis(op.integer("axis", -2), len(shape))

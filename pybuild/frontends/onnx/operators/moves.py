@@ -1,4 +1,4 @@
-"""Operators that move, repeat or make elements without computing on them."""
+"""Operators that move, repeat or create elements without computing on them."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def space_to_depth(flow: Flow) -> None:
 
 @flowing
 def triangle(flow: Flow) -> None:
-    """Trilu: what is on one side of a diagonal, else 0."""
+    """Trilu: keep one side of a diagonal, and set the rest to 0."""
     x, upper = flow.arg(0), bool(flow.op.integer("upper", 1))
     k = int(flow.value(1, "k").reshape(())) if flow.has(1) else 0
     rows, columns = flow.shape(x)[-2:]
@@ -189,7 +189,7 @@ def shape_of(flow: Flow) -> None:
 
 @flowing
 def reshape(flow: Flow) -> None:
-    """Reshape, Flatten, Squeeze, Unsqueeze of what the layers' own do not take."""
+    """Reshape, Flatten, Squeeze, Unsqueeze in cases that the layers do not take."""
     from pybuild.frontends.onnx.operators.shape import target_shape
 
     op, x = flow.op, flow.arg(0)
@@ -254,7 +254,8 @@ def slice_(flow: Flow) -> None:
 
 @flowing
 def col2im(flow: Flow) -> None:
-    """Blocks added back to where they were taken: a scatter that adds."""
+    """Col2Im: add blocks back at the positions they came from, by a scatter that
+    adds."""
     op, x = flow.op, flow.arg(0)
     image = flow.ints(1, "image_shape") or ()
     block = flow.ints(2, "block_shape") or ()

@@ -1,4 +1,4 @@
-"""MatMul, Gemm, Einsum and Det of anything."""
+"""MatMul, Gemm, Einsum and Det in any type and rank."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ MATMUL = either(dense.matmul, matmul)
 
 
 def product(flow: Flow, a: str, b: str) -> str:
-    """numpy's matmul: a row on the left and a column on the right may be vectors."""
+    """Return numpy's matmul: the left operand may be a row vector, the right one a
+    column."""
     left, right = flow.rank(a) == 1, flow.rank(b) == 1
     a = flow.reshape(a, (1, *flow.shape(a))) if left else a
     b = flow.reshape(b, (*flow.shape(b), 1)) if right else b
@@ -52,7 +53,7 @@ def gemm(flow: Flow) -> None:
 
 @dataclass(frozen=True)
 class _Term:
-    """An operand of an Einsum whose axes have letters, each of them once."""
+    """An operand of an Einsum; each letter names one of its axes."""
 
     name: str
     letters: str
@@ -60,8 +61,8 @@ class _Term:
 
 @flowing
 def einsum(flow: Flow) -> None:
-    """Contracts two operands at a time: a letter that no later operand has is summed at
-    once, so that two matrices become a product of matrices."""
+    """Contract two operands at a time. A letter that no later operand has is summed at
+    once, so that two matrices become a matrix product."""
     terms, out = _terms(flow)
     made = terms[0]
     for count, term in enumerate(terms[1:], 2):
@@ -72,7 +73,8 @@ def einsum(flow: Flow) -> None:
 
 
 def _terms(flow: Flow) -> tuple[list[_Term], str]:
-    """The operands and the letters of the result; "..." are letters of their own."""
+    """Return the operands and the letters of the result; "..." gets letters of its
+    own."""
     text = str(flow.op.attrs["equation"]).replace(" ", "")
     left, arrow, right = text.partition("->")
     names, given = flow.args(), left.split(",")
@@ -100,7 +102,7 @@ def _terms(flow: Flow) -> tuple[list[_Term], str]:
 
 
 def _diagonal(flow: Flow, x: str, letters: str) -> _Term:
-    """A letter twice: of these axes the diagonal."""
+    """Take the diagonal of axes that share a letter."""
     while len(set(letters)) < len(letters):
         letter = next(c for c in letters if letters.count(c) > 1)
         first = letters.index(letter)
@@ -115,7 +117,7 @@ def _diagonal(flow: Flow, x: str, letters: str) -> _Term:
 
 
 def _summed(flow: Flow, term: _Term, kept: str) -> _Term:
-    """The operand without the letters that no other operand has."""
+    """Sum the operand over its letters that are not in `kept`."""
     axes = [i for i, c in enumerate(term.letters) if c not in kept]
     if not axes:
         return term
@@ -124,7 +126,8 @@ def _summed(flow: Flow, term: _Term, kept: str) -> _Term:
 
 
 def _joined(flow: Flow, a: _Term, b: _Term, later: str) -> _Term:
-    """The product of two, summed over letters of both that are not needed later."""
+    """Return the product of two operands, summed over common letters not needed
+    later."""
     a, b = _without_ones(flow, a, b), _without_ones(flow, b, a)
     a, b = _summed(flow, a, b.letters + later), _summed(flow, b, a.letters + later)
     sizes = {**_sizes(flow, a), **_sizes(flow, b)}
@@ -140,7 +143,7 @@ def _joined(flow: Flow, a: _Term, b: _Term, later: str) -> _Term:
         return _Term(flow.mul(*wide), letters)
 
     def matrices(term: _Term, *groups: list[str]) -> str:
-        """Its axes in groups, each of one axis."""
+        """Group the axes; each group becomes one axis."""
         perm = [term.letters.index(c) for group in groups for c in group]
         counts = [math.prod(sizes[c] for c in group) for group in groups]
         full = counts if outer else counts[1:]
@@ -158,14 +161,14 @@ def _sizes(flow: Flow, term: _Term) -> dict[str, int]:
 
 
 def _without_ones(flow: Flow, a: _Term, b: _Term) -> _Term:
-    """Without axes of one element that serve all elements of the other's."""
+    """Drop axes of one element that broadcast against the other operand."""
     mine, other = _sizes(flow, a), _sizes(flow, b)
     left = [c for c in a.letters if mine[c] != 1 or other.get(c, 1) == 1]
     return _Term(flow.reshape(a.name, [mine[c] for c in left]), "".join(left))
 
 
 def _spread(flow: Flow, term: _Term, letters: str) -> str:
-    """Its axes in the order of these letters, of one element where it has none."""
+    """Order the axes by these letters; missing letters become axes of one element."""
     known = [c for c in letters if c in term.letters]
     x = flow.transpose(term.name, [term.letters.index(c) for c in known])
     sizes = _sizes(flow, term)

@@ -1,7 +1,6 @@
-"""QuantizeLinear, DequantizeLinear, and QLinear operators as both around a float one.
-
-So is what only moves quantised values. The pass `qdq` makes integer arithmetic of it
-all; nodes that stand for integers carry the attribute `simulated`.
+"""QuantizeLinear, DequantizeLinear, and QLinear operators as a float operator between
+both, and so operators that only move quantised values. The pass `qdq` makes integer
+arithmetic of it; the attribute `simulated` marks nodes that stand for integers.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ _TWO_OPERANDS = (
 def quant_of(
     draft: Draft, op: Op, scale: str, zero: str, axis: int | None, held: bool = False
 ) -> tuple[Quant, str]:
-    """The scale and zero point in a node's inputs, and the element type.
+    """Return the quantisation that a node's inputs give, and the element type.
 
-    axis    non-negative, used where there are several scales
-    held    of a constant: a scale may be 0
+    axis    non-negative; used if there are several scales
+    held    whether it is of a constant: a scale may then be 0
     """
     scales, zeros = draft.known(scale), draft.known(zero) if zero else None
     if scales is None or (zero and zeros is None):
@@ -115,7 +114,7 @@ def quantize_linear(draft: Draft, op: Op) -> None:
 def quantize(
     draft: Draft, name: str, x: str, output: str, quant: Quant, kind: str
 ) -> None:
-    """Emits a quantize node; `kind` is the element type in the file."""
+    """Emit a quantize node; `kind` is the element type in the file."""
     if kind == "uint8":
         draft.unsigned.add(output)
     draft.emit(
@@ -125,7 +124,7 @@ def quantize(
 
 
 def _plain16(quant: Quant, kind: str) -> bool:
-    """int16 as our kernels have it."""
+    """Return True for int16 as our kernels support it: one scale, zero point 0."""
     return kind == "int16" and quant.zero_point == (0,) and len(quant.scale) == 1
 
 
@@ -141,7 +140,7 @@ def dequantize_linear(draft: Draft, op: Op) -> None:
 
 
 def _default_zero(draft: Draft, x: str, quant: Quant) -> tuple[Quant, str]:
-    """Without a zero point it is 0 in the input's own type."""
+    """Return the quantisation with a zero point of 0 in the input's own type."""
     value = draft.known(x)
     if value is not None:
         kind = value.dtype.name
@@ -153,7 +152,7 @@ def _default_zero(draft: Draft, x: str, quant: Quant) -> tuple[Quant, str]:
 def dequantize(
     draft: Draft, op: Op, x: str, output: str, quant: Quant, kind: str
 ) -> None:
-    """Emits a dequantize node, of a constant or of a computed tensor."""
+    """Emit a dequantize node for a constant or a computed tensor."""
     if kind not in ("int8", "uint8", "int32") and not _plain16(quant, kind):
         what = f"dequantisation from {kind} is not supported"
         raise op.invalid(what, "use int8, uint8, or int32 for a bias")
@@ -173,9 +172,7 @@ def dequantize(
 
 
 def told(draft: Draft, x: str, quant: Quant, kind: str) -> str:
-    """The int8 tensor of one that general operators made, and whose scale the file
-    gives where it is read.
-    """
+    """Return the int8 tensor of `x`; if it has no scale yet, it gets this reader's."""
     tensor = draft.tensor(x)
     if tensor.quant is not None or tensor.dtype.value != kind or kind == "int32":
         return draft.inner.get(x, x)
@@ -195,7 +192,7 @@ def told(draft: Draft, x: str, quant: Quant, kind: str) -> str:
 
 
 def _moved_from(draft: Draft, name: str) -> str | None:
-    """The tensor of the same type, without a scale, that a node moves to this one."""
+    """Return the tensor without a scale that a node moves to this one, or None."""
     maker = next((n for n in draft.nodes if name in n.outputs), None)
     if maker is None or maker.op not in (*MOVING, "copy"):
         return None
@@ -205,7 +202,7 @@ def _moved_from(draft: Draft, name: str) -> str | None:
 
 
 def travels(draft: Draft, op: Op) -> bool:
-    """True if a node only moves values of one scale."""
+    """Return True if a node only moves values of one scale."""
     if op.domain or op.kind not in MOVED:
         return False
     if op.kind in KEEPING and op.attrs.get("mode", "constant") == "constant":
@@ -222,7 +219,8 @@ def _data(op: Op) -> tuple[int, ...]:
 
 
 def _scale_of(draft: Draft, name: str) -> tuple[Quant, bool] | None:
-    """The one scale of a computed int8 tensor, and whether the file has uint8."""
+    """Return the one scale of a computed int8 tensor, and if it is uint8 in the
+    file."""
     tensor = draft.tensors.get(name)
     if tensor is None or name in draft.values or tensor.dtype is not DType.INT8:
         return None
@@ -233,7 +231,8 @@ def _scale_of(draft: Draft, name: str) -> tuple[Quant, bool] | None:
 
 
 def travel(draft: Draft, op: Op, handler: Handler) -> None:
-    """The node on real numbers, between dequantising and quantising by one scale."""
+    """Emit the node on real numbers, between a dequantize and a quantize of one
+    scale."""
     found = _scale_of(draft, op.input(_data(op)[0]))
     assert found is not None
     quant, kind = found[0], "uint8" if found[1] else "int8"
@@ -256,7 +255,7 @@ def travel(draft: Draft, op: Op, handler: Handler) -> None:
 def _real(
     draft: Draft, op: Op, inputs: Sequence[int], channel: int | None = None
 ) -> str:
-    """Input x, its scale, its zero point, at these places; as a float tensor."""
+    """Return x as a float tensor; `inputs`: indices of x, scale and zero point."""
     x, scale, zero = (op.input(i) for i in inputs)
     quant, kind = quant_of(draft, op, scale, zero, channel, draft.known(x) is not None)
     output = draft.fresh(f"{op.output}.{x}")
@@ -267,7 +266,8 @@ def _real(
 def _wrapped(
     draft: Draft, op: Op, handler: Handler, reals: Sequence[str], y: tuple[int, int]
 ) -> None:
-    """A float operator on `reals`, quantised with the scale and zero point at `y`."""
+    """Emit a float operator on `reals`, quantised with the scale and zero point at
+    `y`."""
     made = draft.fresh(f"{op.output}.real")
     inner = replace(op, inputs=tuple(reals), outputs=(made,))
     handler(draft, inner)
@@ -283,7 +283,8 @@ def qlinear_conv(draft: Draft, op: Op) -> None:
 
 
 def _bias(draft: Draft, op: Op, name: str, scales: tuple[str, str]) -> str:
-    """An int32 bias as a float one; its scale is the product of two others."""
+    """Return an int32 bias as a float tensor; its scale is the product of two
+    others."""
     value = draft.known(name) if name else None
     if value is None:
         return ""
@@ -358,10 +359,8 @@ def qlinear_where(draft: Draft, op: Op) -> None:
 
 
 def declared_quants(draft: Draft, ops: Sequence[Op]) -> None:
-    """Scales that the file gives only where a tensor is read, told to the tensor.
-
-    Follows operators that keep the scale back to the inputs of the model.
-    """
+    """Record the scales that the file gives only where a tensor is read. Scales are
+    traced back through operators that keep them, to the model's inputs."""
     wanted: dict[str, Quant] = {}
     for op in reversed(ops):
         moved = op.kind in KEEPING or op.kind in MOVED
@@ -385,7 +384,7 @@ def _single(scales: Array, zeros: Array | None) -> Quant:
 
 
 def _scaled_inputs(op: Op) -> list[tuple[str, str, str]]:
-    """(tensor, scale, zero point) names of everything a node reads with a scale."""
+    """Return the names (tensor, scale, zero point) of every scaled input of a node."""
     if op.kind == "DequantizeLinear":
         starts = [0]
     elif op.kind in _TWO_OPERANDS:

@@ -1,6 +1,5 @@
-"""The operators that may read a tensor with unused room, and what they give.
-
-Everything else is refused: it would compute with what is not there.
+"""Operators that may read a partly filled tensor, and how full their results are. All
+others are rejected: they would compute with the unused room.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ Rule = Callable[[Draft, Op], Bound | None]
 
 
 def passed_on(draft: Draft, op: Op) -> Bound | None:
-    """The bound of a node's results; None: they are full.
+    """Return the bound of a node's results; None if they are full.
 
-    Errors  BuildError where it reads what is not there
+    Errors  BuildError if the operator would read unused room
     """
     read = [name for name in op.inputs if name in draft.ragged]
     if not read:
@@ -39,7 +38,7 @@ def passed_on(draft: Draft, op: Op) -> Bound | None:
 
 
 def shape_of(draft: Draft, op: Op) -> None:
-    """Shape and Size of what holds less: they are computed."""
+    """Compute Shape and Size of a partly filled tensor at run time."""
     flow = Flow(draft, op)
     name = op.input(0)
     bound, shape = draft.ragged[name], list(flow.shape(name))
@@ -55,7 +54,7 @@ def shape_of(draft: Draft, op: Op) -> None:
 
 
 def _element(draft: Draft, op: Op) -> Bound | None:
-    """Element by element: all others are alike along that axis."""
+    """The rule for elementwise operators: all inputs must be equally filled."""
     names = [name for name in op.inputs if name]
     shapes = {name: draft.shape(name) for name in names}
     rank = max(map(len, shapes.values()))
@@ -149,7 +148,7 @@ def _gather_elements(draft: Draft, op: Op) -> Bound | None:
 
 
 def _slice(draft: Draft, op: Op) -> Bound | None:
-    """Along other axes."""
+    """The rule for Slice: other axes only."""
     bound, rank = _first(draft, op), len(draft.shape(op.input(0)))
     starts = draft.known(op.input(1))
     axes = _axes(draft, op, 3, rank)
@@ -168,7 +167,7 @@ def _concat(draft: Draft, op: Op) -> Bound | None:
 
 
 def _reshape(draft: Draft, op: Op) -> Bound | None:
-    """Where that axis stays one."""
+    """The rule for Reshape: the partly filled axis must stay an axis of its own."""
     x, shape = op.input(0), draft.known(op.input(1))
     if x not in draft.ragged or shape is None:
         return None
@@ -182,14 +181,14 @@ def _reshape(draft: Draft, op: Op) -> Bound | None:
 
 
 def _softmax(draft: Draft, op: Op) -> Bound | None:
-    """Along another axis."""
+    """The rule for Softmax: another axis only."""
     bound, rank = _first(draft, op), len(draft.shape(op.input(0)))
     other = op.integer("axis", -1) % rank != (bound.axis if bound else 0)
     return bound if op.opset >= 13 and other else None
 
 
 def _reduce(draft: Draft, op: Op) -> Bound | None:
-    """Over other axes."""
+    """The rule for reductions: other axes only."""
     bound, rank = _first(draft, op), len(draft.shape(op.input(0)))
     axes = _axes(draft, op, 1, rank)
     if op.kind in ("ArgMax", "ArgMin"):
@@ -201,7 +200,7 @@ def _reduce(draft: Draft, op: Op) -> Bound | None:
 
 
 def _rows(draft: Draft, op: Op) -> Bound | None:
-    """Rows by a matrix: each row by itself."""
+    """The rule for rows times a matrix: each row is computed by itself."""
     bound, rank = _first(draft, op), len(draft.shape(op.input(0)))
     plain = len(draft.shape(op.input(1))) == 2
     return bound if bound and plain and bound.axis < rank - 1 else None

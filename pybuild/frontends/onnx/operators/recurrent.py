@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: the steps of a sequence of known length written out."""
+"""RNN, GRU and LSTM, unrolled over sequences of known length."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def _activation(
 
 
 def _layer(flow: Flow, op: str, fn: str, *inputs: str) -> str:
-    """A layer of float32, which can be quantised; else a map of any type."""
+    """Emit a float32 layer, which can be quantised, or else an elementwise map of any
+    type."""
     floats = all(flow.dtype(name) is DType.FLOAT32 for name in inputs)
     shapes = {flow.shape(name) for name in inputs if math.prod(flow.shape(name)) > 1}
     if not floats or len(shapes) > 1:
@@ -103,13 +104,14 @@ class Direction:
         self.clip = flow.op.attrs.get("clip")
 
     def _weights(self, index: int, number: int) -> str:
-        """[gates * hidden, inputs]"""
+        """Return one direction's weights: [gates * hidden, inputs]."""
         flow = self.flow
         w = flow.slice(flow.arg(index), 0, number, number + 1)
         return flow.reshape(w, flow.shape(w)[1:])
 
     def _product(self, x: str, w: str, bias: str) -> str:
-        """A dense layer where its weights are in the file, and nothing else is."""
+        """Emit a dense layer if the weights come from the file and x is computed
+        float32; else a matmul."""
         flow = self.flow
         weights = all(flow.draft.is_weight(n) for n in (w, bias) if n)
         if weights and flow.known(x) is None and flow.dtype(x) is DType.FLOAT32:
@@ -125,7 +127,7 @@ class Direction:
         return _layer(self.flow, "mul", "multiply", a, b)
 
     def _rest(self, x: str) -> str:
-        """1 - x"""
+        """Return 1 - x."""
         return _layer(self.flow, "sub", "subtract", self.flow.const(1, x), x)
 
     def gate(self, x: str, number: int, last: int = -1) -> str:
@@ -153,7 +155,8 @@ class Direction:
         return self._product(h, self.r, self.rb)
 
     def _past(self, h: str, begin: int, end: int) -> str:
-        """The contribution of the last state by these rows of weights alone."""
+        """Return the previous state's contribution to the gates in rows `begin` to
+        `end`."""
         flow = self.flow
         rb = self.rb and flow.slice(self.rb, 1, begin, end)
         return self._product(h, flow.slice(self.r, 0, begin, end), rb)
@@ -205,7 +208,8 @@ class Direction:
 
 
 def _number(flow: Flow, which: str, before: Sequence[str], name: str) -> float | None:
-    """The next of a list of numbers, of which only some activations take one."""
+    """Return the number for an activation from a list that only some activations
+    use."""
     given, takers = tuple(flow.op.attrs.get(which, ())), _NUMBERS[which]
     at = sum(other.lower() in takers for other in before)
     return float(given[at]) if name.lower() in takers and at < len(given) else None
@@ -214,7 +218,7 @@ def _number(flow: Flow, which: str, before: Sequence[str], name: str) -> float |
 def _start(
     flow: Flow, index: int, number: int, shape: tuple[int, int], like: str
 ) -> str:
-    """The state that a direction starts with."""
+    """Return the initial state of a direction."""
     if not flow.has(index):
         return flow.expand(flow.const(np.zeros((1, 1)), like), shape)
     whole = flow.arg(index)
@@ -226,7 +230,8 @@ def _start(
 def _walked(
     flow: Flow, direction: Direction, rows: Sequence[str], state: State, back: bool
 ) -> tuple[list[str], State]:
-    """Every step in turn; a sequence that is over keeps its state and gives zeros."""
+    """Unroll every step; a sequence that has ended keeps its state and outputs
+    zeros."""
     outputs = [""] * len(rows)
     lengths = flow.arg(4) if flow.has(4) else ""
     known = flow.known(lengths) if lengths else None
@@ -278,7 +283,8 @@ def recurrent(flow: Flow, directed: type[Direction]) -> None:
 def _give(
     flow: Flow, every: list[list[str]], ends: list[State], shape: tuple[int, int]
 ) -> None:
-    """Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]."""
+    """Set the outputs Y [steps, directions, batch, hidden], Y_h and Y_c [directions,
+    batch, hidden]."""
     batched = bool(flow.op.integer("layout", 0))
     if flow.op.outputs[0]:
         columns = [

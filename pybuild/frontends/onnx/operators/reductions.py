@@ -1,4 +1,4 @@
-"""Reductions, places of extremes, running sums, the best k, and normalisations."""
+"""Reductions, argmax and argmin, cumulative sums, top k, and normalisations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybuild.frontends.onnx.operators.elements import Handler, flowing, widening
 
 
 def _axes(flow: Flow, rank: int) -> list[int] | None:
-    """None: nothing is to be done."""
+    """Return the axes to reduce; None if nothing is to be reduced."""
     given = flow.ints(1, "axes")
     if not given:
         if flow.op.integer("noop_with_empty_axes", 0):
@@ -21,7 +21,7 @@ def _axes(flow: Flow, rank: int) -> list[int] | None:
 
 @widening
 def reduce(flow: Flow) -> None:
-    """Over no axis what is done to each element is still done."""
+    """Reduce an input; without axes, the elementwise part is still applied."""
     kind, x = flow.op.kind.removeprefix("Reduce"), flow.arg(0)
     axes = _axes(flow, flow.rank(x))
     keep = bool(flow.op.integer("keepdims", 1))
@@ -50,8 +50,8 @@ def _plain_reduce(flow: Flow, kind: str, x: str, axes: list[int]) -> str:
 
 
 def _log_sum_exp(flow: Flow, x: str, axes: list[int]) -> str:
-    """The greatest, and the logarithm of the sum of how much less each is: exp(x) may
-    be infinite where this is not."""
+    """Return log(sum(exp(x))) as max + log(sum(exp(x - max))), in which exp cannot
+    overflow."""
     highest = flow.reduce("max", x, axes)
     # of nothing but minus infinity the sum is 0, whose logarithm is that again
     lost = flow.map("is_infinite", highest)
@@ -105,13 +105,14 @@ def top_k(flow: Flow) -> None:
 
 
 def elements_at(flow: Flow, x: str, indices: str, axis: int) -> str:
-    """GatherElements: x at an index on one axis, at the indices' own place else."""
+    """GatherElements: read x at the index on one axis, and at the index's own position
+    on others."""
     flat = flow.reshape(x, (int(np.prod(flow.shape(x))),))
     return flow.gather(flat, flat_places(flow, x, indices, axis), 0)
 
 
 def flat_places(flow: Flow, x: str, indices: str, axis: int) -> str:
-    """The flat indices in x of the elements at an index on one axis."""
+    """Return the flat indices in x of the elements that GatherElements reads."""
     shape, wanted = flow.shape(x), flow.shape(indices)
     steps = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
     base = np.zeros(wanted, np.int64)
@@ -184,7 +185,7 @@ def batch_norm(flow: Flow) -> None:
 
 @widening
 def lp_norm(flow: Flow) -> None:
-    """x / |x|, 0 where the norm is."""
+    """x / |x|, or 0 where the norm is 0."""
     x, op = flow.arg(0), flow.op
     axes = [flow.axis(op.integer("axis", -1), flow.rank(x))]
     if op.integer("p", 2) == 1:
@@ -199,7 +200,7 @@ def lp_norm(flow: Flow) -> None:
 
 @widening
 def local_response(flow: Flow) -> None:
-    """LRN: by the sum of squares of neighbouring channels."""
+    """LRN: divide by a power of the sum of squares of neighbouring channels."""
     x, op = flow.arg(0), flow.op
     size = op.integer("size", 1)
     rank = flow.rank(x)

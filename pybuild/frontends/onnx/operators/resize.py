@@ -1,7 +1,6 @@
-"""Resize and Upsample: interpolation at places that are known.
-
-Between the pixels of an image it is resize_bilinear, the nearest is a gather; else each
-axis is a product with a matrix of a few diagonals.
+"""Resize and Upsample: interpolation at known positions. Bilinear resizing of images
+becomes resize_bilinear, nearest a gather; otherwise each axis is multiplied by a banded
+matrix.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 def _source(
     mode: str, out: int, size: int, scale: float, roi: tuple[float, float]
 ) -> Floats:
-    """The place in the input of each output, by the transformation of coordinates."""
+    """Return the input position of each output, by the coordinate transformation."""
     at = np.arange(out, dtype=np.float64)
     match mode:
         case "asymmetric":
@@ -70,7 +69,7 @@ def _kernel(mode: str, x: Floats, a: float) -> Floats:
 
 
 class _Rule:
-    """How one Resize interpolates."""
+    """The interpolation settings of a Resize node."""
 
     def __init__(self, flow: Flow) -> None:
         attrs, op = flow.op.attrs, flow.op
@@ -86,7 +85,7 @@ class _Rule:
         self.antialias = bool(op.integer("antialias", 0))
 
     def matrix(self, at: Floats, size: int, scale: float) -> Floats:
-        """Weights of every input for every output of one axis."""
+        """Return the interpolation weights of one axis: [outputs, inputs]."""
         reach = 2 if self.mode == "cubic" else 1
         spread = max(1.0, 1 / scale) if self.antialias else 1.0
         taps = math.ceil(reach * spread) + 1
@@ -106,7 +105,7 @@ class _Rule:
 def _scales(
     flow: Flow, shape: tuple[int, ...]
 ) -> tuple[list[int], list[int], list[float]]:
-    """Axes, their new sizes, and the scales."""
+    """Return the axes, their new sizes, and the scales."""
     op, old = flow.op, len(flow.op.inputs) == 2
     rank = len(shape)
     axes = [flow.axis(a, rank) for a in op.integers("axes", tuple(range(rank)))]
@@ -195,9 +194,9 @@ _PLACED = {
 def _bilinear(
     flow: Flow, x: str, rule: _Rule, to: Mapping[int, tuple[int, float]]
 ) -> str:
-    """The image between its pixels; "": this is another interpolation.
+    """Emit resize_bilinear; return "" if this is another kind of interpolation.
 
-    to  axis -> its new size, and its scale
+    to  axis -> (new size, scale)
     """
     shape = flow.shape(x)
     plain = rule.mode == "linear" and not (rule.antialias or rule.exclude)
@@ -223,7 +222,7 @@ def _bilinear(
 
 
 def weighted(flow: Flow, x: str, axis: int, matrix: Floats) -> str:
-    """Multiplies one axis by a matrix."""
+    """Multiply one axis by a matrix."""
     shape = flow.shape(x)
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     flat = flow.reshape(x, (outer, shape[axis], inner))

@@ -1,4 +1,4 @@
-"""GridSample and DeformConv: interpolation at places that are computed."""
+"""GridSample and DeformConv: interpolation at computed positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 def _reflected(flow: Flow, at: str, size: int, corners: bool) -> str:
-    """Places outside thrown back from the edges."""
+    """Reflect positions outside the image at its edges."""
     low, high = (0.0, size - 1.0) if corners else (-0.5, size - 0.5)
     span = high - low
     if span <= 0:
@@ -79,7 +79,7 @@ def _clamped(flow: Flow, at: str, size: int) -> str:
 
 
 def _axis_taps(flow: Flow, at: str, mode: str, a: float) -> list[tuple[str, str]]:
-    """The whole places around one on an axis, and their weights."""
+    """Return the integer positions around a position on an axis, with their weights."""
     if mode == "nearest":
         return [(flow.map("round", at), "")]
     first = flow.map("floor", at)
@@ -104,7 +104,8 @@ def _at_places(
     flow: Flow, planes: str, shape: tuple[int, ...], places: list[str], padding: str,
     corners: bool,
 ) -> str:  # fmt: skip
-    """[N, C, count]: each image at its own places; zeros outside, if so padded."""
+    """Return the values of each image at integer positions, [N, C, count]; 0 outside if
+    so padded."""
     sizes, (n, count) = shape[2:], flow.shape(places[0])
     inside, index = "", ""
     for size, at in zip(sizes, places, strict=True):
@@ -130,7 +131,7 @@ def _at_places(
 
 @flowing
 def deform_conv(flow: Flow) -> None:
-    """A convolution each of whose taps lies where an offset says, times a mask."""
+    """Convolve with each tap moved by an offset, and multiplied by a mask if given."""
     op, x, w, offset = flow.op, flow.arg(0), flow.arg(1), flow.arg(2)
     n, channels, *sizes = flow.shape(x)
     made, depth, *kernel = flow.shape(w)
@@ -187,7 +188,7 @@ def deform_conv(flow: Flow) -> None:
 def _usual_places(
     flow: Flow, kernel: Sequence[int], outputs: tuple[int, int], axis: int
 ) -> Floats:
-    """[taps, outputs]: the row or column of each tap without an offset."""
+    """Return the row or column of each tap without its offset: [taps, outputs]."""
     ones = (1, 1)
     step, wide = (flow.op.integers(k, ones)[axis] for k in ("strides", "dilations"))
     begin = flow.op.integers("pads", (0, 0, 0, 0))[axis]
@@ -197,7 +198,7 @@ def _usual_places(
 
 
 def _between(flow: Flow, x: str, places: list[str]) -> str:
-    """[N, C, count]: each image between its pixels, 0 outside."""
+    """Interpolate each image bilinearly, 0 outside: [N, C, count]."""
     shape = flow.shape(x)
     n, count = flow.shape(places[0])
     planes = flow.reshape(x, (shape[0] * shape[1], math.prod(shape[2:])))

@@ -1,5 +1,5 @@
-"""Lists of tensors and optional values, as exporters write them: what is in them is
-known, so that they are only names, and nothing of them is left in the graph.
+"""Lists of tensors and optional values, as exporters write them. Their elements are
+known at build time, so they are only names, and nothing of them remains in the graph.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pybuild.frontends.onnx.reader.op import Op
 
 
 def _given(flow: Flow) -> list[str]:
-    """The tensors of the list that is read."""
+    """Return the tensors of the list that the node reads."""
     name = flow.op.input(0)
     if name not in flow.draft.lists:
         raise flow.op.invalid(f"input '{name}' is not a list of tensors")
@@ -28,8 +28,8 @@ def _make(flow: Flow, tensors: Sequence[str]) -> None:
 
 
 def _place(flow: Flow, index: int, places: int) -> int:
-    """The index in a list of so many places, from an input; without the input, the
-    last."""
+    """Return the list index that an input gives; the last one if the input is
+    absent."""
     at = int(flow.value(index, "position").reshape(())) if flow.has(index) else -1
     if not -places <= at < places:
         raise flow.op.invalid(f"place {at} of {places} in a list")
@@ -43,8 +43,9 @@ def construct(flow: Flow) -> None:
 
 @flowing
 def split(flow: Flow) -> None:
-    """Pieces of these sizes, or of this size, the last one smaller; without sizes of
-    one row, whose axis is dropped unless it is kept."""
+    """Split into pieces of the given sizes, or of one size with a smaller last piece.
+    Without sizes, pieces are single rows, whose axis is dropped unless keepdims is set.
+    """
     op, x = flow.op, flow.arg(0)
     shape = list(flow.shape(x))
     axis = flow.axis(op.integer("axis", 0), len(shape))
@@ -77,7 +78,8 @@ def at(flow: Flow) -> None:
 
 @flowing
 def insert(flow: Flow) -> None:
-    """Inserts before an index; without one, or with one past the last, at the end."""
+    """Insert before an index; at the end without an index, or with one just past the
+    last."""
     given = _given(flow)
     place = len(given)
     if flow.has(2) and int(flow.value(2, "position").reshape(())) != place:
@@ -114,7 +116,7 @@ def concat(flow: Flow) -> None:
 
 @flowing
 def optional(flow: Flow) -> None:
-    """A tensor or a list; without one there is nothing."""
+    """Make an optional value of a tensor or a list; without an input it is empty."""
     if flow.has(0):
         flow.give(flow.arg(0))
     else:
@@ -135,7 +137,8 @@ def get_element(flow: Flow) -> None:
 
 
 def no_reader(draft: Draft, op: Op) -> BuildError | None:
-    """Why a node cannot read what it is given; None: it can, or it reads tensors."""
+    """Return an error if a node cannot read a list or an empty optional that it is
+    given; else None."""
     given = [name for name in op.inputs if name and draft.no_tensor(name)]
     if not given or op.kind in {*SEQUENCES, "Identity", "If", "Loop"}:
         return None

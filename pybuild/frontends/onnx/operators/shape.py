@@ -14,7 +14,8 @@ from pybuild.frontends.onnx.reader.op import Op
 
 
 def _ints(draft: Draft, op: Op, index: int, key: str) -> tuple[int, ...] | None:
-    """Integers given as a constant input or as an attribute; None where absent."""
+    """Return the integers of a constant input or of an attribute; None if both are
+    absent."""
     if op.input(index):
         value = draft.needed(op, op.input(index), key)
         return tuple(int(v) for v in value.reshape(-1))
@@ -27,7 +28,7 @@ def _reshaped(draft: Draft, op: Op, shape: tuple[int, ...]) -> None:
 
 
 def reshape(draft: Draft, op: Op) -> None:
-    """0 keeps a dimension, -1 is what is left."""
+    """Reshape; 0 keeps a dimension, -1 takes the remaining elements."""
     wanted = _ints(draft, op, 1, "shape")
     if wanted is None:
         raise op.invalid("it has no shape")
@@ -102,7 +103,7 @@ def concat(draft: Draft, op: Op) -> None:
 
 
 def identity(draft: Draft, op: Op) -> None:
-    """Identity, and Dropout of inference."""
+    """Identity, and Dropout in inference."""
     if len(op.outputs) > 1 and op.outputs[1]:
         raise op.invalid("the output of a mask is not supported")
     if op.kind == "Dropout" and op.input(2):
@@ -114,7 +115,7 @@ def identity(draft: Draft, op: Op) -> None:
 
 
 def pad(draft: Draft, op: Op) -> None:
-    """Constant padding; a negative one is a slice."""
+    """Constant padding; negative padding becomes a slice."""
     mode = str(op.attrs.get("mode", "constant"))
     if mode != "constant":
         raise op.invalid(f"mode '{mode}' is not supported", "only constant padding is")
@@ -134,7 +135,7 @@ def pad(draft: Draft, op: Op) -> None:
 
 
 def _pad_value(draft: Draft, op: Op, dtype: DType) -> float:
-    """The real number; of a quantised tensor, from its integer."""
+    """Return the padding's real number; for a quantised tensor, from its integer."""
     value: Array | None = None
     if op.input(2):
         value = draft.known(op.input(2))
@@ -151,7 +152,7 @@ def _pad_value(draft: Draft, op: Op, dtype: DType) -> float:
 
 
 def _cut(draft: Draft, op: Op, name: str, pads: list[tuple[int, int]]) -> str:
-    """The input without what negative padding takes away."""
+    """Return the input without the elements that negative padding removes."""
     if all(b >= 0 and a >= 0 for b, a in pads):
         return name
     shape = draft.tensor(name).shape

@@ -12,7 +12,8 @@ from pybuild.frontends.onnx.operators.resize import weighted
 
 
 def _transformed(flow: Flow, x: str, axis: int, length: int, outputs: int) -> str:
-    """x[.., 1 or 2], its last axis real and imaginary parts; always two come out."""
+    """Transform x[.., 1 or 2], whose last axis is (real, imaginary); the result has
+    both parts."""
     last, size = flow.rank(x) - 1, flow.shape(x)[axis]
     x = flow.slice(x, axis, 0, length)
     pads = [(0, 0)] * (last + 1)
@@ -31,7 +32,8 @@ def _transformed(flow: Flow, x: str, axis: int, length: int, outputs: int) -> st
 
 
 def _real_values(flow: Flow, x: str, axis: int, length: int) -> str:
-    """The inverse of half a spectrum, whose rest is its mirror image: real values."""
+    """Return the real inverse of a one-sided spectrum, whose other half is its mirror
+    image."""
     last = flow.rank(x) - 1
     used = min(flow.shape(x)[axis], length // 2 + 1)
     x = flow.slice(x, axis, 0, used)
@@ -100,7 +102,8 @@ def stft(flow: Flow) -> None:
 
 @flowing
 def mel_weights(flow: Flow) -> None:
-    """Triangles over the bins of a spectrum, as far apart as they sound."""
+    """MelWeightMatrix: triangles over the bins of a spectrum, evenly spaced on the mel
+    scale."""
     names = ("bands", "DFT length", "sample rate", "lower edge", "upper edge")
     values = [flow.value(n, name).reshape(()).item() for n, name in enumerate(names)]
     bands, length, rate = (int(v) for v in values[:3])

@@ -1,6 +1,5 @@
-"""Conv and pools: NCHW in the file, NHWC in the graph, a transpose on each side.
-
-A pass folds the transposes away. One spatial axis is two, the second of size 1.
+"""Conv and pools: NCHW in the file, NHWC in the graph, with a transpose on each side. A
+pass folds the transposes. One spatial axis becomes two, the second of size 1.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Window:
-    """A window that moves over rows and columns; pads are top, left, bottom, right."""
+    """A window that slides over rows and columns; pads are top, left, bottom, right."""
 
     kernel: Pair
     strides: Pair
@@ -61,10 +60,10 @@ def window(op: Op, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> Window:
 
 @dataclass(frozen=True)
 class TransposedWindow:
-    """A window that moves over an input with zeros between its rows.
+    """A window that slides over an input with zeros inserted between its rows.
 
-    around  rows of zeros before and behind the input, of each axis; below zero: so many
-            of its rows, with the zeros between them, are cut off
+    around  rows of zeros before and after the input, for each axis; negative: cut off
+            that many rows of the expanded input
     """
 
     strides: tuple[int, ...]
@@ -75,9 +74,9 @@ class TransposedWindow:
 def transposed_window(
     op: Op, sizes: tuple[int, ...], kernel: tuple[int, ...]
 ) -> TransposedWindow:
-    """The window of a ConvTranspose over an input with these spatial sizes.
+    """Return the window of a ConvTranspose for these spatial input sizes.
 
-    Errors  BuildError where nothing is left of its output
+    Errors  BuildError if its output would be empty
     """
     rank = len(sizes)
     ones, zeros = (1,) * rank, (0,) * rank
@@ -104,7 +103,7 @@ def transposed_window(
 
 
 def _pads_for(total: int, auto: str) -> Pair:
-    """Rows to take off before and behind, of so many."""
+    """Divide the rows to be cut off into those before and those after."""
     if total < 0:  # what is more than there is comes last, as ONNX Runtime has it
         return 0, total
     half = total // 2
@@ -138,9 +137,8 @@ def _ceil_pads(
     reach: tuple[int, ...],
     pads: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """ceil_mode as more padding at the end; a window must start on input or padding
-    before it.
-    """
+    """Express ceil_mode as more padding at the end; a window must start on input or on
+    padding before it."""
     rank = len(sizes)
     after = []
     for i, (size, stride, span) in enumerate(zip(sizes, strides, reach, strict=True)):
@@ -172,7 +170,7 @@ def to_rows(draft: Draft, op: Op, x: str) -> str:
 
 
 def from_rows(draft: Draft, op: Op, made: str, rank: int) -> None:
-    """The output of the node from [N,H,W,C], back in the order of the file."""
+    """Set the node's output from [N,H,W,C], transposed back to the file's order."""
     out = op.output
     if rank == 4:
         draft.emit("transpose", out, [made], out, {"perm": (0, 3, 1, 2)})
@@ -185,8 +183,8 @@ def from_rows(draft: Draft, op: Op, made: str, rank: int) -> None:
 
 
 def arranged_conv(draft: Draft, op: Op, x: str) -> tuple[str, dict[str, Attr], str]:
-    """conv2d, or depthwise_conv2d where every group is one channel; its attributes, and
-    its weights in the order that it has them."""
+    """Return conv2d, or depthwise_conv2d if every group is one channel, with its
+    attributes and its weights in the order it needs."""
     w = op.input(1)
     shape, weights = draft.tensor(x).shape, draft.shape(w)
     rank, group = len(shape), op.integer("group", 1)
@@ -212,7 +210,7 @@ def arranged_conv(draft: Draft, op: Op, x: str) -> tuple[str, dict[str, Attr], s
 
 
 def conv(draft: Draft, op: Op) -> None:
-    """Conv: a layer over [N,H,W,C]."""
+    """Emit Conv as a layer over [N,H,W,C]."""
     x, bias = op.input(0), op.input(2)
     kind, attrs, kernel = arranged_conv(draft, op, x)
     rows = to_rows(draft, op, x)
@@ -222,9 +220,8 @@ def conv(draft: Draft, op: Op) -> None:
 
 
 def conv_transpose(draft: Draft, op: Op) -> None:
-    """ConvTranspose: a convolution with the filters backwards over the input with zeros
-    between its rows and columns.
-    """
+    """Emit ConvTranspose as a convolution with reversed filters over the input with
+    zeros inserted between its rows and columns."""
     x, w, bias = op.input(0), op.input(1), op.input(2)
     shape, weights = draft.tensor(x).shape, draft.shape(w)
     rank, group = len(shape), op.integer("group", 1)
@@ -257,7 +254,7 @@ def conv_transpose(draft: Draft, op: Op) -> None:
 
 
 def _reversed(draft: Draft, name: str, axes: Sequence[int]) -> str:
-    """Arranged weights, backwards along some axes; their scales follow."""
+    """Return arranged weights reversed along some axes; their scales follow."""
     whole = draft.sources.get(name, name)
     tensor = draft.tensor(whole)
     made, attrs = draft.fresh(f"{whole}.reversed"), backwards(tensor.shape, axes)
@@ -268,7 +265,7 @@ def _reversed(draft: Draft, name: str, axes: Sequence[int]) -> str:
 def pool(draft: Draft, op: Op, added: bool = False) -> None:
     """AveragePool, MaxPool.
 
-    added  count_include_pad includes what ceil_mode adds
+    added  whether count_include_pad counts the padding that ceil_mode adds
     """
     x = op.input(0)
     shape = draft.tensor(x).shape
@@ -299,7 +296,7 @@ def global_average(draft: Draft, op: Op) -> None:
 
 
 def global_max(draft: Draft, op: Op) -> None:
-    """GlobalMaxPool: a window as large as the input."""
+    """GlobalMaxPool: a max pool with a window as large as the input."""
     shape = draft.tensor(op.input(0)).shape
     rows = to_rows(draft, op, op.input(0))
     kernel = draft.tensor(rows).shape[1:3]

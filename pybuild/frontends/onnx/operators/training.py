@@ -1,4 +1,6 @@
-"""Steps of training: Adagrad, Adam, Momentum: a rate, a count of steps, tensors."""
+"""Training steps: Adagrad, Adam, Momentum. Inputs are a rate, a step count, and
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from pybuild.frontends.onnx.operators.elements import Handler, flowing
 
 
 def _given(flow: Flow, kinds: int) -> list[tuple[str, ...]]:
-    """For each trained tensor: its value, gradient, and the state that is kept for
-    it."""
+    """Return, for each trained tensor, its value, its gradient and its optimiser
+    state."""
     names = flow.args()[2:]
     count = len(names) // kinds
     return [tuple(names[n::count]) for n in range(count)]
@@ -19,7 +21,7 @@ def _number(flow: Flow, name: str, usual: float) -> float:
 
 
 def _gradient(flow: Flow, x: str, gradient: str) -> str:
-    """With a share of the value itself."""
+    """Return the gradient plus the weight decay of the value."""
     share = _number(flow, "norm_coefficient", 0.0)
     return flow.add(flow.scaled(x, share), gradient) if share else gradient
 
@@ -62,7 +64,7 @@ def adam(flow: Flow) -> None:
 
 
 def _unbiased(flow: Flow, kept: float, beta: float) -> str:
-    """The rate, larger while there were few steps; as it is before the first."""
+    """Return Adam's bias-corrected rate; unchanged at step 0."""
     rate = flow.arg(0)
     turn = flow.cast(flow.arg(1), flow.dtype(rate))
     one, zero = flow.const(1, rate), flow.const(0, rate)
@@ -78,7 +80,7 @@ def _unbiased(flow: Flow, kept: float, beta: float) -> str:
 
 @flowing
 def momentum(flow: Flow) -> None:
-    """Or Nesterov's, a step ahead."""
+    """Momentum, standard or Nesterov's."""
     rate, kept = flow.arg(0), _number(flow, "alpha", 0.0)
     turn = flow.cast(flow.arg(1), flow.dtype(rate))
     later = flow.map("less", flow.const(0, rate), turn)

@@ -1,4 +1,4 @@
-"""Convolutions, transposed ones, and pools, in any type and number of axes."""
+"""Convolutions, transposed convolutions and pools, in any type and number of axes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pads = list[tuple[int, int]]
 def window(
     flow: Flow, sizes: Sequence[int], kernel: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], Pads]:
-    """Strides, dilations and pads of a node."""
+    """Return strides, dilations and pads of a node."""
     op, rank = flow.op, len(sizes)
     ones = (1,) * rank
     strides, dilations = op.integers("strides", ones), op.integers("dilations", ones)
@@ -67,7 +67,8 @@ def conv(flow: Flow) -> None:
 
 @flowing
 def conv_transpose(flow: Flow) -> None:
-    """A convolution of the input with zeros between, by the filters backwards."""
+    """Convolve the input, with zeros inserted between elements, with reversed
+    filters."""
     op, x, w = flow.op, flow.arg(0), flow.arg(1)
     rank, groups = flow.rank(x) - 2, op.integer("group", 1)
     kernel = flow.shape(w)[2:]
@@ -88,7 +89,7 @@ def conv_transpose(flow: Flow) -> None:
 
 
 def _stuffed(flow: Flow, x: str, axis: int, stride: int) -> str:
-    """Zeros between the elements of an axis."""
+    """Insert zeros between the elements of an axis."""
     if stride == 1:
         return x
     shape = flow.shape(x)
@@ -199,7 +200,7 @@ def average_pool(flow: Flow) -> None:
 def _counts(
     flow: Flow, shape: Sequence[int], kernel: Sequence[int], outs: Sequence[int]
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Elements of every window that count."""
+    """Return the number of elements that count in each window."""
     strides, dilations, pads = window(flow, shape[2:], kernel)
     total = np.ones((1,) * len(outs))
     include = bool(flow.op.integer("count_include_pad", 0))
@@ -263,7 +264,8 @@ def max_unpool(flow: Flow) -> None:
 def _moved_places(
     flow: Flow, flat: str, own: Sequence[int], wanted: Sequence[int]
 ) -> str:
-    """Places in a tensor of one shape as places in a larger one's corner."""
+    """Convert indices in a tensor of one shape to indices in the corner of a larger
+    one."""
     total, left = "", flat
     step = math.prod(wanted)
     inner = math.prod(own)

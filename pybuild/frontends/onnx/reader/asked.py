@@ -1,5 +1,6 @@
-"""How much a file asks for, before the package `onnx` makes it: nodes with functions
-written out, elements of known values that shape inference would join."""
+"""Checks how much a file asks for before the package `onnx` processes it: the number of
+nodes after inlining functions, and the sizes of values that shape inference would join.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ _MOST_JOINED = 1 << 16
 
 
 def take_nodes(source: str, model: ModelProto) -> None:
-    """Counts the nodes with all functions, which call no circle, written out.
+    """Count the nodes with all functions inlined; functions must not call each other in
+    a circle.
 
-    Errors  TooMuch
+    Errors  TooMuch if there are too many
     """
     sizes: dict[Key, int] = {}
     functions = {(f.domain, f.name): f for f in model.functions}
@@ -45,7 +47,7 @@ def _written(nodes: Iterable[NodeProto], sizes: Mapping[Key, int]) -> int:
 
 
 def _inside(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Nodes, and those of graphs within them."""
+    """Yield all nodes, with those of their subgraphs."""
     left = [iter(nodes)]
     while left:
         node = next(left[-1], None)
@@ -58,7 +60,7 @@ def _inside(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def joins_much(graph: GraphProto) -> bool:
-    """True if known values may become longer than any shape, by what joins them."""
+    """Return True if Concat could make known values longer than any shape."""
     lengths = {t.name: max([1, *t.dims]) for t in graph.initializer}
     for node in graph.node:
         reads = [lengths.get(name, 1) for name in node.input]
@@ -71,7 +73,8 @@ def joins_much(graph: GraphProto) -> bool:
 
 
 def odd_equation(model: ModelProto) -> NodeProto | None:
-    """An Einsum whose letters are none: the shape inference of onnx never ends."""
+    """Return an Einsum whose equation has invalid characters, on which onnx's shape
+    inference hangs; else None."""
     bodies = (model.graph.node, *(function.node for function in model.functions))
     for node in (inner for body in bodies for inner in _inside(body)):
         texts = [a.s for a in node.attribute if a.name == "equation"]

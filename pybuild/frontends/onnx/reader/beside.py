@@ -1,4 +1,6 @@
-"""Tensors whose bytes lie in files beside the .onnx file, as PyTorch writes them."""
+"""External data: tensors whose bytes are in files beside the .onnx file, as PyTorch
+writes them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ _HINT = "keep both files in one folder, or save with external_data=False"
 
 
 class Beside:
-    """The folder of a model, None where there is none, and what was read of it.
+    """The folder of a model, None if it has none, and the external files read from it.
 
-    files  that hold tensors, by their names in the model
+    files  the files with tensors, by their names in the model
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -28,7 +30,7 @@ class Beside:
         self.files: dict[str, Path] = {}
 
     def digest(self, data: bytes) -> str:
-        """The hash of a model and of the files beside it."""
+        """Return the hash of a model and its external files."""
         whole = hashlib.sha256(data)
         for name in sorted(self.files):
             with opened(self.files[name], EXTERNAL) as file:
@@ -40,7 +42,8 @@ class Beside:
         return len(data) + sum(os.path.getsize(path) for path in self.files.values())
 
     def fill(self, source: str, tensors: Iterable[TensorProto]) -> list[Problem]:
-        """Gives each tensor its bytes; what stands in the way, once for each file."""
+        """Load the bytes of each external tensor; return the problems, one for each
+        file."""
         found: dict[str, Problem] = {}
         for tensor in tensors:
             if not (tensor.data_location or tensor.external_data):
@@ -59,9 +62,9 @@ class Beside:
         return list(found.values())
 
     def _bytes(self, name: str, facts: dict[str, str]) -> bytes:
-        """The bytes of a tensor with external data.
+        """Return the bytes of a tensor with external data.
 
-        Errors  BuildError, OSError, ValueError
+        Errors  BuildError, OSError, ValueError: callers report these as problems
         """
         path = self._path(name)
         size = os.path.getsize(path)
@@ -74,9 +77,9 @@ class Beside:
             return file.read(length)
 
     def _path(self, name: str) -> Path:
-        """The path of a file beside the model.
+        """Return the path of an external file.
 
-        Errors  BuildError for what is not a file of this folder or one within
+        Errors  BuildError if it is not a file in the model's folder or a folder within
         """
         if name in self.files:
             return self.files[name]

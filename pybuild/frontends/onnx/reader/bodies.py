@@ -1,6 +1,5 @@
-"""Operators that ONNX defines by others are written out: the bodies of its functions.
-
-Must not know which operators there are: it is told.
+"""Inlines operators that ONNX itself defines by others, through their function bodies.
+Does not know which operators are supported: the caller passes them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ _VARIANCE = ("Square", "MeanOfSquare", "SquareOfMean", "Var")
 
 
 def written_out(model: ModelProto, known: Known) -> ModelProto:
-    """A model whose nodes are known, as far as their operators have bodies."""
+    """Return the model with operators that are not `known` replaced by their bodies, as
+    far as they have any."""
     from onnx import ModelProto
 
     for step in range(MOST_ROUNDS):
@@ -70,7 +70,7 @@ def has_foreign(model: ModelProto, known: Known) -> bool:
 
 
 def _defaults(model: ModelProto, node: NodeProto) -> dict[str, Any]:
-    """The attributes that the node does not give, as its operator has them."""
+    """Return the default values of the operator's attributes."""
     given = _schema(model, node).attributes
     return {n: a.default_value for n, a in given.items() if a.default_value.name}
 
@@ -83,7 +83,7 @@ def _has_body(model: ModelProto, node: NodeProto) -> bool:
 
 
 def _types(model: ModelProto) -> Mapping[str, bytes]:
-    """The type of every tensor that ONNX can tell, serialised."""
+    """Return the serialised type of every tensor that ONNX can infer."""
     from onnx import helper, shape_inference
 
     try:
@@ -134,10 +134,8 @@ def _body(
 
 
 def _centred(body: FunctionProto) -> FunctionProto:
-    """A layer norm's variance as the mean of what is left without the mean, not as the
-    mean of squares less the square of the mean: float32 has few bits of that left where
-    the mean is large.
-    """
+    """Rewrite a layer norm's variance as mean((x - mean)^2) instead of mean(x^2) -
+    mean^2, which loses most bits of float32 if the mean is large."""
     made = {node.output[0]: node for node in body.node if node.output}
     if not {"Deviation", *_VARIANCE} <= made.keys():
         return body
@@ -162,7 +160,7 @@ def _centred(body: FunctionProto) -> FunctionProto:
 def _spliced(
     node: NodeProto, body: FunctionProto, mark: str, usual: Mapping[str, Any]
 ) -> Iterator[NodeProto]:
-    """The body's nodes between the node's own inputs and outputs."""
+    """Yield the body's nodes, connected to the node's own inputs and outputs."""
     names = {"": ""}
     for role, own in ((body.input, node.input), (body.output, node.output)):
         for index, name in enumerate(role):
@@ -179,7 +177,8 @@ def _spliced(
 def _renamed(
     inner: NodeProto, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]
 ) -> NodeProto:
-    """A node of a body; what it makes gets names of its own, also in its graphs."""
+    """Return a copy of a body's node; tensors that it makes get unique names, also in
+    its subgraphs."""
     from onnx import NodeProto
 
     made = NodeProto()
@@ -207,7 +206,8 @@ def _renamed(
 def _rename_graph(
     graph: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]
 ) -> None:
-    """Names in a graph of a body; what it defines itself gets the prefix too."""
+    """Rename the tensors in a subgraph of a body; tensors defined inside get the
+    prefix."""
     for value in (*graph.input, *graph.initializer):
         names[value.name] = prefix + value.name
         value.name = prefix + value.name

@@ -1,4 +1,4 @@
-"""The sizes and values that a user fixes: open dimensions, and values of inputs."""
+"""Sizes and values that the user fixes: open dimensions, and values of inputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def fix_values(
     model: ModelProto, values: Mapping[str, Array], constants: Collection[str]
 ) -> list[Problem]:
-    """Makes initialisers of inputs whose values are given.
+    """Replace inputs whose values are given by initialisers.
 
-    constants  names that only look like inputs
+    constants  names of initialisers that old files also list as inputs
     """
     from onnx import numpy_helper
 
@@ -46,14 +46,14 @@ def fix_values(
 
 
 def is_constant_input(model: ModelProto) -> set[str]:
-    """Names of initialisers; old files list them as inputs too."""
+    """Return the names of initialisers; old files list them as inputs, too."""
     return {t.name for t in model.graph.initializer}
 
 
 def fix_dims(
     source: str, model: ModelProto, input_dims: Mapping[str, int]
 ) -> tuple[list[Problem], dict[str, Problem]]:
-    """Puts the given numbers in, 1 where none is given.
+    """Set open dimensions to the given numbers, or to 1.
 
     A dimension is given by its own name, or as INPUT.AXIS, or by the input's name
     where only one of its dimensions is open.
@@ -92,7 +92,7 @@ def fix_dims(
 
 
 def _open_negative(model: ModelProto) -> None:
-    """A size below 0, as some exporters write what is open, is none."""
+    """Clear sizes below 0, which some exporters write for open dimensions."""
     graph = model.graph
     for value in (*graph.input, *graph.output, *graph.value_info):
         for dim in value.type.tensor_type.shape.dim:
@@ -110,7 +110,7 @@ def _set_everywhere(model: ModelProto, name: str, value: int) -> None:
 
 
 def dtype_name(value: ValueInfoProto) -> str:
-    """numpy's name of an element type; "" for what is not a tensor."""
+    """Return numpy's name of an element type; "" if the value is not a tensor."""
     from onnx import helper
 
     kind = value.type.tensor_type.elem_type

@@ -1,4 +1,6 @@
-"""The types that the package `onnx` infers of a model's tensors, or a misfit."""
+"""Infers the types of a model's tensors with the package `onnx`, or reports a
+misfit.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,9 @@ _FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
 def infer(
     source: str, model: ModelProto
 ) -> tuple[dict[str, Boundary], tuple[Problem, ...]]:
-    """The tensors of known type, by name; where shapes or types do not fit.
-
-    What the file claims of tensors between counts only where nothing is inferred.
-    """
+    """Return the types of tensors by name, and the problems where shapes or types do
+    not fit. Types that the file declares for intermediate tensors count only if none is
+    inferred."""
     from onnx import shape_inference
 
     if odd := odd_equation(model):
@@ -51,7 +52,7 @@ def infer(
 
 
 def _write_defaults(model: ModelProto) -> None:
-    """Attributes that are left out, where the inference of onnx forgets them."""
+    """Add default attributes that onnx's shape inference does not fill in."""
     from onnx import helper
 
     for node in model.graph.node:
@@ -72,13 +73,14 @@ def boundary(value: ValueInfoProto) -> Boundary:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error of onnx."""
+    """Return the first line of an error from onnx."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 def _blamed(source: str, text: str) -> tuple[str, str]:
-    """The node that shape inference names, and the last thing it says of it."""
+    """Return the node that shape inference blames, and the last thing it says about
+    it."""
     found = re.search(r"op_type:\s*(\w+), node name: ([^)]*)\)", text)
     lines = text.strip().splitlines() or ["no reason given"]
     line = next((part for part in lines if "[" in part), lines[0])

@@ -1,5 +1,5 @@
-"""The results of scikit-learn's classifiers as tensors of numbers: text labels, and
-scores by name.
+"""Turns the results of scikit-learn's classifiers, text labels and scores by name, into
+tensors of numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Large constants leave the protobuf first: each pass of onnx copies all of a model."""
+"""Takes large constants out of the protobuf first, as each pass of onnx copies the
+whole model.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _KINDS = {1: "<f4", 2: "u1", 3: "i1", 6: "<i4", 10: "<f2", 11: "<f8"}
 
 
 def _values(tensor: TensorProto) -> Array | None:
-    """The values of a large constant in raw bytes, if the size fits its shape."""
+    """Return the values of a large constant stored as raw bytes, or None if it is small
+    or its size does not fit its shape."""
     kind = _KINDS.get(tensor.data_type)
     if kind is None:
         return None
@@ -31,9 +34,10 @@ def _values(tensor: TensorProto) -> Array | None:
 
 
 def lifted(model: ModelProto) -> tuple[ModelProto, dict[str, Array]]:
-    """The model with inputs in the place of its large constants, and their values.
+    """Return the model with inputs in place of its large constants, and these
+    constants' values.
 
-    model  is used up: protobuf keeps the bytes of a field until all is freed
+    model  is consumed: protobuf keeps a field's bytes until the whole message is freed
     """
     from onnx import ModelProto, helper
 

@@ -1,4 +1,4 @@
-"""One ONNX node and one ONNX model as plain values, free of protobuf."""
+"""An ONNX node and an ONNX model as plain values, free of protobuf."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Op:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Its inputs, and the names that graphs inside it read."""
+        """The node's inputs, and the names that its subgraphs read."""
         inside = [
             name
             for value in self.attrs.values()
@@ -47,7 +47,7 @@ class Op:
         return (*self.inputs, *inside)
 
     def input(self, index: int) -> str:
-        """The name of an input, "" where it is absent."""
+        """Return the name of an input, "" if it is absent."""
         return self.inputs[index] if index < len(self.inputs) else ""
 
     def integer(self, name: str, default: int) -> int:
@@ -57,7 +57,7 @@ class Op:
         return tuple(int(v) for v in self.attrs.get(name, default))
 
     def invalid(self, what: str, hint: str = "") -> BuildError:
-        """The error of a node that means nothing or that we cannot do."""
+        """Return an error for a node that is invalid or unsupported."""
         return BuildError(self.where, what, hint)
 
 
@@ -72,12 +72,12 @@ class Boundary:
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """The contents of the file: checked, functions inlined, every size known.
+    """The checked contents of the file: functions are inlined, and every size is known.
 
-    problems  that do not keep the rest from being examined
-    opened    dimensions that the user must give; by name of --input-dim
-    misfit    where shapes or types do not fit, as onnx says it; empty if they do
-    told      types of tensors between, to examine what follows a problem
+    problems  problems that do not prevent examining the rest
+    opened    dimensions that the user must give, by their name for --input-dim
+    misfit    onnx's report of shapes or types that do not fit; empty if all fit
+    told      types of intermediate tensors, to examine nodes after a problem
     """
 
     source: str

@@ -1,6 +1,5 @@
-"""Bytes to a checked OnnxModel, through the package `onnx`, imported when needed.
-
-Everything that can go wrong in a foreign file goes wrong here, as BuildError.
+"""Reads bytes into a checked OnnxModel, through the package `onnx`, which is imported
+only when needed. All errors of foreign files are raised here, as BuildError.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ def read(
     input_values: Mapping[str, Array] | None = None,
     beside: Beside | None = None,
 ) -> OnnxModel:
-    """The model in `data`, with what is wrong with it as far as it can be read.
+    """Return the model in `data`, with its problems as far as it can be read.
 
-    input_values  of inputs that are constants from here on
-    beside  where other files with its tensors may lie
-    known   (domain, operator) of all that can be imported
-    Errors  BuildError with every finding of a file that cannot be read at all
+    input_values  values of inputs that become constants
+    beside  gives access to further files with the model's tensors
+    known   the (domain, operator) pairs that can be imported
+    Errors  BuildError with every finding if the file cannot be read at all
     """
     model = _parse(source, data)
     _text_only(source, model)
@@ -108,7 +107,7 @@ def _parse(source: str, data: bytes) -> ModelProto:
 
 
 def _text_only(source: str, model: ModelProto) -> None:
-    """A name that is not UTF-8 comes out of protobuf as bytes.
+    """Reject names that are not UTF-8, which protobuf returns as bytes.
 
     Errors  BuildError
     """
@@ -124,8 +123,8 @@ def _text_only(source: str, model: ModelProto) -> None:
 
 
 def _tensors(message: Any) -> Iterator[TensorProto]:
-    """Every tensor stored anywhere: in graphs within graphs, in functions, in defaults
-    of their attributes."""
+    """Yield every tensor stored in a message: also in subgraphs, in functions, and in
+    their default attributes."""
     if message.DESCRIPTOR.name == "TensorProto":
         yield message
         return
@@ -145,10 +144,9 @@ def _external(source: str, model: ModelProto, beside: Beside) -> list[Problem]:
 def _checked(
     source: str, model: ModelProto, known: Collection[tuple[str, str]]
 ) -> ModelProto:
-    """The same model, valid, without functions, in an opset that we know.
-
-    Or as it is, with an operator that nobody knows: the rest can be examined.
-    """
+    """Return the model checked, with functions inlined, in a common opset. A model with
+    an operator unknown to us and to ONNX is returned as it is, so that the rest can be
+    examined."""
     from onnx import checker, inliner
 
     if not _plain_functions(model):
@@ -167,7 +165,7 @@ def _checked(
 
 
 def _plain_functions(model: ModelProto) -> bool:
-    """No function calls itself, directly or not."""
+    """Return True if no function calls itself, directly or indirectly."""
     functions = {(f.domain, f.name): f for f in model.functions}
     calls = {
         key: {(n.domain, n.op_type) for n in f.node} & functions.keys()
@@ -202,7 +200,8 @@ def _converted(source: str, model: ModelProto) -> ModelProto:
 
 
 def _as_it_was(graph: GraphProto, version: int) -> None:
-    """Tells nodes of an older opset how they computed, which the converter forgets.
+    """Add attributes that keep the behaviour of nodes of an older opset, as the version
+    converter forgets them.
 
     Source  the operators' history; where it says nothing, ONNX Runtime
     """
@@ -224,9 +223,8 @@ def _as_it_was(graph: GraphProto, version: int) -> None:
 
 
 def _slopes_of_channels(model: ModelProto) -> None:
-    """Slopes of an old PRelu, one for each channel, in the shape that new ones need;
-    the converter forgets them.
-    """
+    """Give per-channel slopes of old PRelu nodes the shape that newer opsets need,
+    which the converter forgets."""
     from onnx import shape_inference
 
     graph = shape_inference.infer_shapes(model).graph
@@ -315,7 +313,7 @@ def array_of(tensor: TensorProto) -> Array:
 
 
 def node_of(source: str, node: Any, opset: int) -> Op:
-    """A node of any graph of the file."""
+    """Return a node of any graph of the file as an Op."""
     return Op(
         kind=node.op_type,
         domain="" if node.domain == "ai.onnx" else node.domain,

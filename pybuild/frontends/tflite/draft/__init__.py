@@ -1,1 +1,1 @@
-"""A Graph while it is being made of a .tflite file: what is known so far."""
+"""Builds a graph from a .tflite file: everything known so far about it."""

@@ -1,6 +1,5 @@
-"""A Graph while it is being made from a file: names, constants, inferred types.
-
-Knows what a flat tensor is, not what an operator means.
+"""A graph during import from a file: names, constants, inferred types. Knows flat
+tensors, not what an operator means.
 """
 
 from __future__ import annotations
@@ -66,7 +65,8 @@ class Builder:
 
     @classmethod
     def within(cls, outer: Builder, graph: FlatModel) -> Builder:
-        """A builder for a subgraph that adds to the same graph, with its own names."""
+        """Return a builder for a subgraph that adds to the same graph, with names of
+        its own."""
         inside = cls(outer.source, "", replace(graph, inputs=(), outputs=()))
         inside.names = [outer.fresh(name) for name in inside.names]
         inside.model = replace(graph, subgraphs=outer.model.subgraphs)
@@ -83,7 +83,8 @@ class Builder:
         return inside
 
     def has_twin(self, index: int) -> bool:
-        """True if it is uint8 with a scale: int8 with a zero point 128 less inside."""
+        """True for a uint8 tensor with one scale: inside, it is int8 with a zero point
+        128 lower."""
         flat = self.model.tensors[index]
         return flat.kind == "UINT8" and len(flat.scale) == 1
 
@@ -91,10 +92,10 @@ class Builder:
         return self.model.tensors[index].data.size > 0
 
     def typed(self, index: int, shape: tuple[int, ...], outer: bool = False) -> Tensor:
-        """The tensor of a flat tensor, with this shape.
+        """Return the graph's tensor for a flat tensor, with this shape.
 
-        outer   as the file has it, even where it has a twin
-        Errors  BuildError for types, sizes and scales that make no sense
+        outer   whether to return it as in the file, even if it has an int8 twin
+        Errors  BuildError for invalid types, sizes and scales
         """
         flat, name = self.model.tensors[index], self.names[index]
         dtype = _DTYPES.get(flat.kind)
@@ -119,7 +120,7 @@ class Builder:
         return Tensor(name, shape, DType.INT8, quant)
 
     def computed(self, index: int, shape: tuple[int, ...]) -> Tensor:
-        """The tensor of an activation: it has one scale."""
+        """Return the tensor of an activation, which must have a single scale."""
         tensor = self.typed(index, shape)
         if tensor.quant is not None and tensor.quant.axis is not None:
             what = f"'{tensor.name}' has a scale per channel"
@@ -127,9 +128,9 @@ class Builder:
         return tensor
 
     def raw_constant(self, index: int) -> Array:
-        """The value of a constant, whatever its type.
+        """Return the value of a constant of any type.
 
-        Errors  BuildError where its bytes do not fit its shape
+        Errors  BuildError if its bytes do not fit its shape
         """
         flat, name = self.model.tensors[index], self.names[index]
         kind: np.dtype[np.generic] = np.dtype(np.float16)
@@ -141,7 +142,7 @@ class Builder:
         return value
 
     def hold(self, index: int, value: Array) -> None:
-        """Makes a tensor a constant of the file: what it holds is known."""
+        """Turn a tensor into a constant of the file with this value."""
         tensors = list(self.model.tensors)
         if self.has_twin(index):
             value = np.bitwise_xor(value.view(np.uint8), np.uint8(128))
@@ -150,10 +151,8 @@ class Builder:
         self.model = replace(self.model, tensors=tuple(tensors))
 
     def add(self, tensor: Tensor, value: Array | None = None) -> Tensor:
-        """Adds a tensor, under another name where its own is taken by another.
-
-        A constant that two operators read may be turned round by one of them.
-        """
+        """Add a tensor, under another name if its own is taken by another tensor. That
+        happens if one of two operators that read a constant needs it transposed."""
         there = self.tensors.get(tensor.name)
         if there is not None:
             if there == tensor and self._holds(tensor.name, value):
@@ -170,13 +169,13 @@ class Builder:
         return held is not None and value is not None and np.array_equal(held, value)
 
     def shifted(self, x: Tensor, wanted: Tensor) -> Tensor:
-        """A node from a tensor to its twin."""
+        """Convert a tensor to its twin by a new node; return the twin."""
         made = self.add(wanted)
         self.nodes.append(Node("quantize", made.name, (x.name,), (made.name,)))
         return made
 
     def fresh(self, name: str) -> str:
-        """A name that no tensor has."""
+        """Return a name that no tensor has."""
         count = self.numbered.get(name, 0) + 1
         while (made := f"{name}_{count}") in self.taken:
             count += 1
@@ -186,7 +185,7 @@ class Builder:
 
 
 def _unique(names: list[str]) -> list[str]:
-    """The names of the file; made unique where it repeats or omits them."""
+    """Return the file's names, made unique where the file repeats or omits them."""
     seen: set[str] = set()
     made = []
     for index, name in enumerate(names):
@@ -200,7 +199,7 @@ def _unique(names: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Call:
-    """One operator of the file, seen from the function that translates it."""
+    """One operator of the file, as seen by the function that translates it."""
 
     builder: Builder
     flat: FlatOperator
@@ -218,12 +217,12 @@ class Call:
         return BuildError(self.where, what, hint)
 
     def option(self, name: str, default: int = 0) -> int:
-        """A number of the operator's options."""
+        """Return a number from the operator's options."""
         value = self.any_option(name)
         return default if value is None else int(value)
 
     def any_option(self, name: str) -> Any:
-        """A field of the options; None where the file has other options or none."""
+        """Return a field of the options; None if the file has other options or none."""
         options = self.flat.options
         if options is None or not hasattr(options, name):
             return None
@@ -239,7 +238,7 @@ class Call:
         return self.flat.inputs[position]
 
     def tensor(self, position: int, empty: bool = False) -> Tensor:
-        """An input as a tensor of the graph, constant or computed.
+        """Return an input as a tensor of the graph, constant or computed.
 
         empty  whether it may have no elements
         """
@@ -261,14 +260,14 @@ class Call:
         return builder.known[index]
 
     def settled(self, position: int) -> bool:
-        """True if the value of an input is known."""
+        """Return True if the value of an input is known."""
         index, builder = self.index(position), self.builder
         made = builder.known.get(index)
         known = made is not None and made.name in builder.constants
         return known or builder.is_constant(index)
 
     def constant(self, position: int) -> Array:
-        """The value of an input that the file must hold."""
+        """Return the value of an input, which must be known."""
         index, builder = self.index(position), self.builder
         name = builder.names[index]
         if builder.is_constant(index):
@@ -285,13 +284,13 @@ class Call:
         return builder.constants[made.name]
 
     def held(self, position: int) -> tuple[Tensor, Array]:
-        """A constant with its type."""
+        """Return a constant with its type."""
         value, index = self.constant(position), self.index(position)
         made = self.builder.known.get(index)
         return made or self.builder.typed(index, value.shape), value
 
     def integers(self, position: int) -> tuple[int, ...]:
-        """A constant list of integers, such as axes."""
+        """Return a constant list of integers, such as axes."""
         value = self.constant(position)
         if value.dtype.kind != "i" or value.ndim > 2:
             name = self.builder.names[self.index(position)]
@@ -299,7 +298,7 @@ class Call:
         return tuple(int(v) for v in value.reshape(-1))
 
     def integer(self, position: int) -> int:
-        """A constant that is one integer, such as an axis."""
+        """Return a constant single integer, such as an axis."""
         found = self.integers(position)
         if len(found) != 1:
             name = self.builder.names[self.index(position)]
@@ -307,7 +306,8 @@ class Call:
         return found[0]
 
     def subgraph(self, option: str) -> FlatModel:
-        """The subgraph whose number this option is; not one that it is part of."""
+        """Return the subgraph with the number in this option; it must not be one that
+        contains the operator."""
         number, graphs = self.option(option, -1), self.builder.model.subgraphs
         if not 0 <= number < len(graphs):
             raise self.error(f"calls subgraph {number} of {len(graphs)}")
@@ -316,11 +316,11 @@ class Call:
         return graphs[number]
 
     def output(self, shape: tuple[int, ...], index: int = 0) -> Tensor:
-        """The tensor that this operator makes as its output of that number."""
+        """Return the tensor for the operator's output with this index."""
         return self.builder.computed(self.flat.outputs[index], shape)
 
     def declared(self) -> tuple[int, ...]:
-        """The shape that the file gives its output."""
+        """Return the shape that the file declares for the output."""
         return self.builder.model.tensors[self.flat.outputs[0]].shape
 
     def emit(
@@ -331,10 +331,10 @@ class Call:
         shape: tuple[int, ...] | None = None,
         more: tuple[str, ...] = (),
     ) -> None:
-        """The last node of this operator: makes its output.
+        """Add the last node of the operator, which makes its output.
 
-        shape  of the output where it cannot be inferred
-        more   further outputs, tensors of the graph
+        shape  the output's, if it cannot be inferred
+        more   further outputs, which are tensors of the graph
         """
         declared = self.declared() if shape is None else shape
         index = self.flat.outputs[0]
@@ -345,20 +345,21 @@ class Call:
         self, op: str, inputs: tuple[str, ...], attrs: Mapping[str, Attr],
         tensor: Tensor, more: tuple[str, ...] = (),
     ) -> Tensor:  # fmt: skip
-        """A node before the last; `tensor` says type, scale and a wish for a name."""
+        """Add an intermediate node; `tensor` gives its type, its scale and a preferred
+        name."""
         name = self.builder.fresh(tensor.name)
         wanted = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
         return self._node(op, name, inputs, wanted, attrs, more)
 
     def _placed(self, shape: tuple[int, ...]) -> Tensor:
-        """The output, with a shape that is valid for now."""
+        """Return the output tensor with a shape that is valid for now."""
         return self.output(tuple(max(1, dim) for dim in shape))
 
     def inferred(self, node: Node) -> tuple[tuple[int, ...], DType]:
-        """Shape and type of a node's first output, which leaves the graph's tensors
-        again where the operator refuses it.
+        """Return the shape and the type of a node's first output; the output is removed
+        from the graph if the operator rejects the node.
 
-        Errors  BuildError that tells the operator of the file
+        Errors  BuildError that names the operator of the file
         """
         builder = self.builder
         try:
@@ -374,7 +375,7 @@ class Call:
         self, op: str, label: str, inputs: tuple[str, ...], wanted: Tensor,
         attrs: Mapping[str, Attr], more: tuple[str, ...] = (),
     ) -> Tensor:  # fmt: skip
-        """Adds a node and its output with the shape that it really has."""
+        """Add a node and its output, with the inferred shape."""
         builder = self.builder
         builder.budget.take_nodes()
         node = Node(op, label, inputs, (wanted.name, *more), attrs)

@@ -1,6 +1,4 @@
-"""Operators written as a few general nodes, whose values are computed at once where
-they are known.
-
+"""Operators written as a few general nodes, whose values are computed at once if known.
 Must not know any operator of TensorFlow Lite.
 """
 
@@ -24,8 +22,8 @@ _MOVE = ("concat", "copy", "gather", "pad", "reshape", "scatter", "slice", "tran
 
 
 class Flow:
-    """A builder for the nodes that one operator of the file becomes; methods take and
-    return tensors."""
+    """Builds the nodes that one operator of the file becomes; methods take and return
+    tensors."""
 
     def __init__(self, call: Call) -> None:
         self.call, self.builder = call, call.builder
@@ -45,13 +43,13 @@ class Flow:
         return self.builder.constants.get(x.name)
 
     def wanted(self, index: int = 0) -> Tensor:
-        """The output of that number as the file declares it."""
+        """Return the output with this index as the file declares it."""
         flat = self.builder.model.tensors[self.call.flat.outputs[index]]
         shape = tuple(max(1, dim) for dim in flat.shape)
         return self.call.output(shape, index)
 
     def axis_of(self, number: int, x: Tensor) -> int:
-        """An axis that x has: of a scalar there is none."""
+        """Return a non-negative axis of x; a scalar has none."""
         if not x.shape:
             raise self.call.error(f"axis {number} of a tensor of 0 axes")
         return self.axis(number, len(x.shape))
@@ -72,9 +70,9 @@ class Flow:
         shape: tuple[int, ...] | None = None,
         like: Tensor | None = None,
     ) -> Tensor:
-        """Adds one node, or computes its value if that is known now.
+        """Add one node, or compute its value if that is known now.
 
-        like  gives the type (for what inference takes from the output) and the scale
+        like  gives the type (if inference takes it from the output) and the scale
         """
         builder = self.builder
         name = builder.fresh(self.call.label)
@@ -98,7 +96,8 @@ class Flow:
         return tensor
 
     def give(self, x: Tensor, index: int = 0) -> None:
-        """Makes a tensor the output of that number: its type, the file's scale."""
+        """Make a tensor the output with this index; it keeps its type and gets the
+        file's scale."""
         builder, output = self.builder, self.call.flat.outputs[index]
         made = self.call.output(x.shape, index)
         if x.quant is not None and x.quant != made.quant:
@@ -124,20 +123,20 @@ class Flow:
         builder.known[output] = made
 
     def _own(self, x: Tensor) -> bool:
-        """True if this operator alone made it."""
+        """Return True if no output of an operator is this tensor yet."""
         return all(x is not known for known in self.builder.known.values())
 
     # ---- the nodes by name ----------------------------------------------------
 
     def const(self, value: Any, like: Tensor | DType | None = None) -> Tensor:
-        """A known value; `like`: of this type."""
+        """Add a known value; `like`: a type, or the tensor whose type it gets."""
         kind = like.dtype if isinstance(like, Tensor) else like
         array = np.asarray(value, None if kind is None else kind.numpy)
         name = self.builder.fresh(f"{self.call.label}_constant")
         return self.builder.add(Tensor(name, array.shape, DType.of(array)), array)
 
     def plain(self, x: Tensor) -> Tensor:
-        """The same integers without a scale."""
+        """Return the same integers without a scale."""
         if x.quant is None:
             return x
         value = self.known(x)
@@ -150,7 +149,7 @@ class Flow:
         return self.node("map", inputs, {"fn": fn, **attrs})
 
     def either(self, a: Tensor, b: Tensor, option: str) -> Tensor:
-        """a; b under `--rounding` that option."""
+        """Return a, or b under the `--rounding` of that name."""
         return self.map("where", self.const(True), a, b, either=option)
 
     def cast(self, x: Tensor, to: DType) -> Tensor:
@@ -169,7 +168,7 @@ class Flow:
         return x if number == 0 else self.add(x, self.const(number, x))
 
     def held(self, x: Tensor, low: float | None, high: float | None) -> Tensor:
-        """Within bounds; None: no bound."""
+        """Clamp to bounds; None: no bound."""
         if low is not None:
             x = self.map("maximum", x, self.const(low, x))
         return x if high is None else self.map("minimum", x, self.const(high, x))
@@ -196,13 +195,13 @@ class Flow:
         return self.node("concat", parts, {"axis": axis})
 
     def slice(self, x: Tensor, begin: Sequence[int], end: Sequence[int]) -> Tensor:
-        """Normalised as the operator `slice` wants it."""
+        """Slice with bounds normalised as the operator `slice` needs them."""
         ones = (1,) * len(x.shape)
         attrs = {"begin": tuple(begin), "end": tuple(end), "strides": ones}
         return self.node("slice", [x], attrs)
 
     def part(self, x: Tensor, axis: int, begin: int, end: int) -> Tensor:
-        """begin:end along one axis."""
+        """Slice begin:end along one axis."""
         if (begin, end) == (0, x.shape[axis]):
             return x
         first, last = [0] * len(x.shape), list(x.shape)
@@ -226,14 +225,14 @@ class Flow:
         return self.node("gather", [x, indices], {"axis": axis})
 
     def taken(self, x: Tensor, indices: Any, axis: int) -> Tensor:
-        """Rows of known numbers, in their shape."""
+        """Gather at known indices, given in their shape."""
         return self.gather(x, self.const(np.asarray(indices, np.int32)), axis)
 
     def matmul(self, a: Tensor, b: Tensor) -> Tensor:
         return self.node("matmul", [a, b])
 
     def lookup(self, x: Tensor, table: Array) -> Tensor:
-        """The entry of each byte, the least byte's first."""
+        """Look up each byte in a table whose first entry is for the lowest value."""
         return self.node("lookup", [x, self.const(table)])
 
     def reduce(
@@ -252,9 +251,9 @@ class Flow:
         return self.reshape(x, final if keep else [shape[i] for i in kept])
 
     def requantized(self, x: Tensor, scale: float, once: bool = False) -> Tensor:
-        """round(x * scale) of int32 by LiteRT's two roundings.
+        """Return round(x * scale) of int32, with LiteRT's two roundings.
 
-        once  by one where LiteRT has one but TFLM two
+        once  with one rounding where LiteRT has one but TFLM two
         """
         multiplier, shift = quantize_multiplier(scale)
         if shift < -30:  # nothing is left
@@ -265,11 +264,11 @@ class Flow:
         return self.map("requantize", x, *numbers)
 
     def centred(self, x: Tensor) -> Tensor:
-        """int32 without the zero point."""
+        """Return x as int32 without its zero point."""
         zero = 0 if x.quant is None else x.zero_point
         return self.plus(self.cast(self.plain(x), DType.INT32), -zero)
 
     def quantised(self, x: Tensor, y: Tensor, clamp: Any = (None, None)) -> Tensor:
-        """int32 with the zero point of y added, held within y's type."""
+        """Add y's zero point to an int32, and clamp to y's type."""
         low, high = quantized_clamp(clamp, y)
         return self.cast(self.held(self.plus(x, y.zero_point), low, high), y.dtype)

@@ -16,11 +16,9 @@ MARKS = frozenset({"only", "unscaled", "either"})
 
 
 def value_of(node: Node, graph: Graph) -> Array | None:
-    """What a node makes, where that is small and known.
-
-    Not of what has a scale, nor a mark: how that rounds is for a pass to say. Nor of
-    weights that are only moved: those are folded as what the file calls them.
-    """
+    """Return the value that a node computes, if it is known and small; else None.
+    Scaled tensors and marks are excluded, as passes decide how they round, and so are
+    weights that are only moved: they are folded under the file's name for them."""
     names = [name for name in (*node.inputs, *node.outputs) if name]
     tensors = [graph.tensors[name] for name in names]
     large = any(t.quant is not None or t.size > MOST_FOLDED for t in tensors)

@@ -1,4 +1,4 @@
-"""The value of a constant as the file keeps it: packed, without zeros, or plain."""
+"""The value of a constant as the file stores it: packed, sparse, or plain."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def stored(
     source: str, name: str, flat: FlatTensor, kind: np.dtype[np.generic],
     budget: Budget,
 ) -> Array:  # fmt: skip
-    """The stored values in the type of the file, int4 as int8.
+    """Return the stored values in the file's type; int4 as int8.
 
-    Errors  BuildError where the bytes do not fit the shape
+    Errors  BuildError if the bytes do not fit the shape
     """
     count = 1
     for dim in flat.shape:

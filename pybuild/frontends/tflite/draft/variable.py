@@ -1,4 +1,4 @@
-"""A variable of a .tflite file while its graph is being made."""
+"""A variable of a .tflite file during import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybuild.ir.graph import Tensor
 
 
 class Variable:
-    """state: what it held before the run, where that was read; now: what it holds."""
+    """state: its value before the run, if that was read; now: its current value."""
 
     def __init__(self) -> None:
         self.state: Tensor | None = None

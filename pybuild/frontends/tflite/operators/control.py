@@ -1,8 +1,7 @@
-"""IF and WHILE: branches chosen or both computed, turns written out one by one.
-
-A condition that is known at build time decides; one that is computed chooses between
-what both branches give, or, of as many turns as the user allows, between a turn's
-values and those before it.
+"""IF and WHILE: one branch is chosen or both are computed; loops are unrolled. A
+condition known at build time decides. A computed condition selects between the results
+of both branches or, for up to as many iterations as the user allows, between an
+iteration's values and those before it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ Walk = Callable[[Builder], None]
 def _called(
     call: Call, graph: FlatModel, given: Sequence[Tensor], walk: Walk
 ) -> list[Tensor]:
-    """The outputs of a subgraph on these inputs, its operators added to the graph."""
+    """Return the outputs of a subgraph for these inputs; its operators are added to the
+    graph."""
     outer = call.builder
     outer.budget.take_nodes(1 + len(graph.tensors) // 8)  # each gets a name
     inside = Builder.within(outer, graph)
@@ -63,9 +63,8 @@ def _given(call: Call, flow: Flow, made: Sequence[Tensor]) -> None:
 
 
 def composite(call: Call, walk: Walk) -> None:
-    """An operator by name of which the file has a subgraph, too, that says it in
-    operators of the format.
-    """
+    """Import a composite operator through the subgraph in which the file spells it
+    out."""
     flow = Flow(call)
     graph = call.subgraph("DecompositionSubgraphIndex")
     _given(call, flow, _called(call, graph, flow.args(), walk))
@@ -94,7 +93,7 @@ def if_(call: Call, walk: Walk) -> None:
 def _chosen(
     flow: Flow, condition: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]
 ) -> list[Tensor]:
-    """The first where the condition holds, else the second."""
+    """Select `yes` where the condition holds, else `no`."""
     made = []
     for a, b in zip(yes, no, strict=False):
         if (a.shape, a.dtype) != (b.shape, b.dtype):
@@ -106,7 +105,8 @@ def _chosen(
 
 
 def _held(builder: Builder) -> dict[str, Tensor | None]:
-    """The tensor that every variable holds now; None: its value from before the run."""
+    """Return the current tensor of every variable; None: its value from before the
+    run."""
     return {name: variable.now for name, variable in builder.variables.items()}
 
 
@@ -116,7 +116,8 @@ def _restore(builder: Builder, held: dict[str, Tensor | None]) -> None:
 
 
 def _merge(flow: Flow, condition: Tensor, yes: dict[str, Tensor | None]) -> None:
-    """Variables hold what `yes` says where the condition holds, else what they do."""
+    """Give variables the value in `yes` if the condition holds, else keep their current
+    one."""
     for name, variable in flow.builder.variables.items():
         sides = yes.get(name) or variable.state, variable.now
         like = sides[0] or sides[1]
@@ -133,9 +134,8 @@ def _merge(flow: Flow, condition: Tensor, yes: dict[str, Tensor | None]) -> None
 
 
 def while_(call: Call, walk: Walk) -> None:
-    """Turns while the condition is known to hold; of one that is computed as many as
-    the user says that there are at most.
-    """
+    """Unroll the loop while the condition is known to hold; with a computed condition,
+    as many times as the user's limit."""
     flow, most = Flow(call), call.builder.max_turns
     carried, computed = flow.args(), 0
     condition, body = (call.subgraph(f"{n}SubgraphIndex") for n in ("Cond", "Body"))

@@ -1,4 +1,6 @@
-"""Functions of int16 as 513 points with lines between, by LiteRT's own arithmetic."""
+"""int16 functions as 513 points with linear interpolation, by LiteRT's own
+arithmetic.
+"""
 
 from __future__ import annotations
 

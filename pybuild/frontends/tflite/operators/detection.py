@@ -1,5 +1,5 @@
-"""TFLite_Detection_PostProcess: boxes from what a network says of anchors, and the best
-of those that overlap.
+"""TFLite_Detection_PostProcess: decodes boxes relative to anchors, and selects the best
+of overlapping boxes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOWEST = float(np.finfo(np.float32).min)
 
 @dataclass(frozen=True)
 class _Options:
-    """As the file's flexbuffer has them; scales of y, x, height and width."""
+    """The options in the file's flexbuffer; scales of y, x, height and width."""
 
     classes: int
     most: int
@@ -38,9 +38,9 @@ class _Options:
 
 
 def _options(call: Call) -> _Options:
-    """The options of the operator.
+    """Return the options of the operator.
 
-    Errors  BuildError where they are damaged or make no sense
+    Errors  BuildError if they are damaged or invalid
     """
 
     def found() -> _Options:
@@ -121,7 +121,7 @@ def _real(flow: Flow, x: Tensor) -> Tensor:
 
 
 def _corners(flow: Flow, boxes: Tensor, anchors: Tensor, options: _Options) -> Tensor:
-    """y, x, y, x of boxes around the anchors' middles."""
+    """Return corners y, x, y, x of boxes relative to the anchors' centres."""
     scales = flow.const(options.scales, boxes)
     parts = [flow.part(boxes, 1, 2 * i, 2 * i + 2) for i in (0, 1)]
     middle, size = (
@@ -138,7 +138,8 @@ def _corners(flow: Flow, boxes: Tensor, anchors: Tensor, options: _Options) -> T
 def _taken(
     flow: Flow, corners: Tensor, scores: Tensor, count: int, options: _Options
 ) -> Tensor:
-    """[classes, count] places of the best boxes of scores [classes, boxes], or -1."""
+    """Return the indices of the best boxes of scores [classes, boxes]: [classes,
+    count], or -1."""
     attrs = {"count": count, "score": options.score, "overlap": options.overlap}
     return flow.node("suppress", [corners, scores], {**attrs})
 
@@ -184,13 +185,13 @@ def _regular(flow: Flow, corners: Tensor, scores: Tensor, options: _Options) -> 
 
 
 def _there(flow: Flow, taken: Tensor) -> tuple[Tensor, Tensor]:
-    """Places that can be read, and whether they say anything."""
+    """Return indices that can be read, and whether they are valid."""
     valid = flow.map("less_or_equal", flow.const(0, taken), taken)
     return flow.held(taken, 0, None), valid
 
 
 def _ended(flow: Flow, valid: Tensor, x: Tensor, most: int) -> Tensor:
-    """0 where nothing is said, and so many rows."""
+    """Set invalid rows to 0, and pad to `most` rows."""
     x = flow.map("where", valid, x, flow.const(0, x))
     pads = [(0, most - x.shape[0])] + [(0, 0)] * (len(x.shape) - 1)
     return flow.pad(x, pads)

@@ -1,5 +1,5 @@
-"""TensorFlow Lite operators of single elements in plain numbers: float32, integers as
-they are, bool. Quantised ones are written in fixed.py and tables.py.
+"""TensorFlow Lite's elementwise operators in plain numbers: float32, integers without
+scales, bool. Quantised ones are in fixed.py and tables.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SMALL = (*BYTES, DType.INT16)
 
 
 def unsupported(call: Call, x: Tensor, kinds: tuple[DType, ...]) -> BuildError:
-    """The error of a type for which LiteRT has no kernel either."""
+    """Return the error for a type that LiteRT has no kernel for either."""
     hint = "LiteRT has it for " + ", ".join(k.value for k in dict.fromkeys(kinds))
     return call.error(f"'{x.name}' is {x.dtype.value}, which is not supported", hint)
 
@@ -33,7 +33,8 @@ def unsupported(call: Call, x: Tensor, kinds: tuple[DType, ...]) -> BuildError:
 def typed(
     call: Call, kinds: tuple[DType, ...], *positions: int
 ) -> tuple[Flow, list[Tensor]]:
-    """The inputs at these positions, or all; of one of these types, and alike."""
+    """Return the inputs at these positions, or all; they must have one of these types,
+    and the same."""
     flow = Flow(call)
     tensors = [flow.arg(i) for i in positions] or flow.args()
     for x in tensors:
@@ -46,7 +47,7 @@ def typed(
 
 
 def unary(fn: str, kinds: tuple[DType, ...] = _FLOAT) -> Handler:
-    """A function of map; of bytes a table, and of int16, where tables.py has one."""
+    """Emit a function of map; for bytes a table, and for int16 if tables.py has one."""
     tabled = (DType.INT8,) if fn in tables.FUNCTIONS else ()
     if fn in tables.CURVES:
         tabled = (*tabled, DType.INT16)
@@ -64,7 +65,7 @@ def unary(fn: str, kinds: tuple[DType, ...] = _FLOAT) -> Handler:
 
 
 def absolute(call: Call) -> None:
-    """int16 without a scale as it is, else by the scales."""
+    """ABS; int16 without a scale as it is, else by the scales."""
     kinds = (DType.FLOAT32, DType.INT32, DType.INT8, DType.INT16)
     flow, (x,) = typed(call, kinds, 0)
     if x.dtype is DType.INT8:
@@ -81,8 +82,8 @@ def _by_table(fn: str, flow: Flow, x: Tensor) -> None:
 
 
 def negate(call: Call) -> None:
-    """Negates; bytes and int16 by the integers of the file, whatever their scale; they
-    wrap.
+    """NEG; bytes and int16 are negated as the file's integers, whatever their scale,
+    and wrap.
 
     Source  LiteRT NEG
     """
@@ -101,7 +102,7 @@ def square(call: Call) -> None:
 
 
 def rsqrt(call: Call) -> None:
-    """TFLM's of int16 is its own of int8."""
+    """RSQRT; for int16 TFLM has a rule of its own, like that for int8."""
     flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
     if x.dtype is DType.INT8:
         _by_table("rsqrt", flow, x)
@@ -122,7 +123,8 @@ def elu(call: Call) -> None:
 
 
 def gelu(call: Call) -> None:
-    """x times how much of a normal distribution is below x; or by a tanh near that."""
+    """GELU: x times the share of a normal distribution below x, or its tanh
+    approximation."""
     flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
     near = bool(call.option("Approximate"))
     fn = "gelu_tanh" if near else "gelu"
@@ -159,8 +161,8 @@ def add_n(call: Call) -> None:
 
 
 def arithmetic(fn: str, layer: Handler) -> Handler:
-    """A handler that computes int32 and int64 in plain integers that wrap, other types
-    by the layer's own rule."""
+    """Return a handler that computes int32 and int64 in plain integers that wrap, other
+    types by the layer's own rule."""
 
     def handler(call: Call) -> None:
         if Flow(call).arg(0).dtype in _WHOLE:
@@ -172,7 +174,7 @@ def arithmetic(fn: str, layer: Handler) -> Handler:
 
 
 def plain_arithmetic(call: Call, fn: str, kinds: tuple[DType, ...]) -> None:
-    """TFLM adds int32 without the fused activation."""
+    """ADD; TFLM ignores the fused activation for int32."""
     flow, (a, b) = typed(call, kinds, 0, 1)
     made = flow.map(fn, flow.plain(a), flow.plain(b))
     held = flow.held(made, *fused(call).get("clamp", (None, None)))
@@ -191,7 +193,7 @@ def divide(call: Call) -> None:
 
 
 def floor_divide(call: Call) -> None:
-    """Toward minus infinity."""
+    """FLOOR_DIV: rounds toward minus infinity."""
     flow, (a, b) = typed(
         call, (DType.FLOAT32, DType.INT32, DType.INT8, DType.INT16), 0, 1
     )
@@ -286,7 +288,7 @@ def logical(fn: str) -> Handler:
 
 
 def select(call: Call) -> None:
-    """The second where the first holds, else the third; the old form by rows."""
+    """SELECT; the old form selects rows."""
     flow, (condition,) = typed(call, (DType.BOOL,), 0)
     kinds = (*_NUMBERS, *SMALL, DType.BOOL, DType.UINT32)
     _, (a, b) = typed(call, kinds, 1, 2)
@@ -297,7 +299,7 @@ def select(call: Call) -> None:
 
 
 def prelu(call: Call) -> None:
-    """x, or alpha * x below 0; alpha of int16 is int8."""
+    """PRELU: x, or alpha * x below 0; alpha of an int16 x is int8."""
     flow, (x,) = typed(call, (DType.FLOAT32, *SMALL), 0)
     alpha = flow.arg(1)
     wanted = DType.INT8 if x.dtype is DType.INT16 else x.dtype
@@ -315,7 +317,7 @@ def prelu(call: Call) -> None:
 
 
 def cast(call: Call) -> None:
-    """The integers of the file, whatever their scale."""
+    """CAST: converts the file's integers, whatever their scale."""
     flow, builder = Flow(call), call.builder
     x, to = flow.plain(flow.arg(0)), flow.wanted().dtype
     if builder.has_twin(call.index(0)):

@@ -1,5 +1,5 @@
-"""Quantised elements in fixed point, step by step as LiteRT's reference kernels have
-them: each function gives the tensor of the output's type.
+"""Quantised elementwise operators in fixed point, step by step as in LiteRT's reference
+kernels: each function returns the tensor of the output's type.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pybuild.ops.fixed_point.quant import quantize_multiplier
 
 
 def whole_scale(flow: Flow, *tensors: Tensor) -> None:
-    """Errors  BuildError for tensors without one scale"""
+    """Raise BuildError for tensors without one scale; return nothing."""
     for x in tensors:
         if x.quant is None or len(x.quant.scale) != 1:
             raise flow.call.error(f"'{x.name}' is {x.dtype.value} without one scale")
 
 
 def lifted(flow: Flow, x: Tensor, bits: int) -> Tensor:
-    """int32 without the zero point, times 2^bits."""
+    """Return int32 without the zero point, times 2^bits."""
     return flow.mul(flow.centred(x), flow.const(1 << bits, DType.INT32))
 
 
 def requantized_wide(flow: Flow, x: Tensor, scale: float) -> Tensor:
-    """round(x * scale) of int64 by 15 bits of the scale, held within int32.
+    """Return round(x * scale) of int64 by 15 bits of the scale, clamped to int32.
 
     Source  LiteRT MultiplyByQuantizedMultiplier (int64)
     """
@@ -42,8 +42,8 @@ def requantized_wide(flow: Flow, x: Tensor, scale: float) -> Tensor:
 
 
 def add_n(flow: Flow, parts: Sequence[Tensor]) -> Tensor:
-    """Each with 20 more bits, in the scale of twice the largest. TFLM begins its sum
-    with the integer 0 as if that were one more input.
+    """ADD_N: each operand with 20 more bits, in a scale twice the largest one. TFLM's
+    sum begins with the integer 0, as if that were one more input.
 
     Source  TFLM ADD_N; LiteRT has none in int8
     """
@@ -72,7 +72,7 @@ def absolute(flow: Flow, x: Tensor) -> Tensor:
 
 
 def rsqrt(flow: Flow, x: Tensor) -> Tensor:
-    """1 / sqrt(x) with 20 bits, then scaled; 0 gives the greatest number.
+    """RSQRT: 1 / sqrt(x) with 20 bits, then scaled; 0 gives the greatest number.
 
     Source  TFLM RSQRT (int16)
     """
@@ -92,7 +92,8 @@ def rsqrt(flow: Flow, x: Tensor) -> Tensor:
 
 
 def squared_difference(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
-    """Seven more bits of a byte before the square, so that it fits int32."""
+    """SQUARED_DIFFERENCE: bytes get seven more bits before the square, so that it fits
+    int32."""
     y, bits = flow.wanted(), 7 if a.dtype is DType.INT8 else 0
     whole_scale(flow, a, b, y)
     twice = 2.0 * max(a.scale, b.scale)
@@ -103,8 +104,8 @@ def squared_difference(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
 
 
 def cumulated(flow: Flow, x: Tensor, attrs: dict[str, Attr]) -> Tensor:
-    """The running sum, with 19 bits more before it is scaled: 7 where int32 would not
-    hold those. TFLM's begins with the zero point, taken off once more.
+    """CUMSUM: the running sum with 19 more bits before it is scaled, or 7 if int32
+    would overflow. TFLM's begins with the zero point, subtracted once more.
 
     Source  TFLM CUMSUM; LiteRT has none in int8
     """
@@ -127,7 +128,7 @@ def cumulated(flow: Flow, x: Tensor, attrs: dict[str, Attr]) -> Tensor:
 
 
 def comparable(flow: Flow, x: Tensor) -> Tensor:
-    """Real values with eight bits after the point, in int32."""
+    """Return real values with eight fractional bits, in int32."""
     whole_scale(flow, x)
     if x.scale >= 1:
         what = f"'{x.name}' has scale {x.scale:g}"
@@ -149,10 +150,8 @@ def prelu(flow: Flow, x: Tensor, alpha: Tensor) -> Tensor:
 
 
 def inverse_root(flow: Flow, x: Tensor) -> tuple[Tensor, Tensor]:
-    """1 / sqrt(x) of int32 from 0 as a Q31 multiplier and a shift to the left.
-
-    The twin of tables.inverse_root, for what is computed.
-    """
+    """Return 1 / sqrt(x), for int32 from 0 on, as a Q31 multiplier and a left shift.
+    The twin of tables.inverse_root, for computed values."""
     held = flow.held(x, 2, None)
     # how many bits, from the exponent of float64
     bits = flow.map("bits", flow.cast(held, DType.FLOAT64), to="int64")
@@ -187,5 +186,5 @@ def inverse_root(flow: Flow, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def high(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
-    """High half of twice the product, rounded."""
+    """Return the high half of twice the product, rounded."""
     return flow.map("requantize", a, b, flow.const(0, DType.INT32))

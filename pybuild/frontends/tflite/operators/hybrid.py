@@ -1,8 +1,6 @@
-"""Layers of int8 weights on float32 activations, which TensorFlow's converter writes by
-default ("dynamic range"): the activations are made int8 as they come.
-
-Knows LiteRT's hybrid kernels: which of them makes int8 in which way, and how the sums
-become real numbers.
+"""Layers with int8 weights and float32 activations, which TensorFlow's converter writes
+by default ("dynamic range"): activations are quantised to int8 at run time. Knows
+LiteRT's hybrid kernels: how each one quantises, and how sums become real numbers.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ class Hybrid:
     """How a layer is computed.
 
     layer       conv2d, depthwise_conv2d or dense
-    batches     parts of the input that have a scale each
-    asymmetric  each has a zero point, too
-    sums_first  sums are multiplied with the weights' scale first
-    axis        of the weights: output channels
+    batches     parts of the input with a scale each
+    asymmetric  whether each part also has a zero point
+    sums_first  whether sums are multiplied by the weights' scale first
+    axis        the axis of output channels in the weights
     """
 
     layer: str
@@ -37,7 +35,8 @@ class Hybrid:
 
 
 def is_hybrid(call: Call, x: Tensor, tensor: Tensor) -> bool:
-    """True if a layer keeps these weights as int8, whatever its activations are."""
+    """Return True if a layer keeps these weights as int8 although its activations are
+    float32."""
     whole = x.dtype is DType.FLOAT32 and tensor.dtype is DType.INT8
     if not whole or call.builder.hybrid == "float" or tensor.quant is None:
         return False
@@ -49,10 +48,10 @@ def emit(
     call: Call, how: Hybrid, x: Tensor, w: tuple[Tensor, Array], bias: str,
     attrs: dict[str, Attr],
 ) -> None:  # fmt: skip
-    """The nodes of a layer; w: arranged as the operator `how.layer` has it.
+    """Emit the nodes of a layer; w: weights in the order of the operator `how.layer`.
 
-    Source  LiteRT EvalHybrid, EvalHybridPerChannel: without a zero point padding is 0,
-            with one it is the zero point of the batch
+    Source  LiteRT EvalHybrid, EvalHybridPerChannel: padding is 0 without a zero point,
+            else the batch's zero point
     """
     builder, (tensor, value) = call.builder, w
     assert tensor.quant is not None
@@ -82,7 +81,7 @@ def emit(
 def quantised(
     call: Call, how: Hybrid, x: Tensor, around: Mapping[str, Attr] | None = None
 ) -> tuple[Tensor, str, str]:
-    """The input as int8, its scales, and its zero points; "": it has none."""
+    """Return the input as int8, its scales, and its zero points; "" if it has none."""
     builder, each = call.builder, (how.batches,)
     names = [(f"{x.name}_scale", DType.FLOAT32)]
     names += [(f"{x.name}_zero", DType.INT32)] if how.asymmetric else []

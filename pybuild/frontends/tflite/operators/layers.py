@@ -1,6 +1,5 @@
-"""TensorFlow Lite operators that compute, as nodes of the Graph IR.
-
-One function per operator. Must not know shapes that inference finds out.
+"""TensorFlow Lite's computing operators as nodes of the graph IR, one function each.
+Must not know shapes that inference finds.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SAME, VALID = 0, 1
 
 
 def fused(call: Call) -> dict[str, Attr]:
-    """The fused activation as the attribute `clamp`, absent where there is none."""
+    """Return the fused activation as the attribute `clamp`; {} if there is none."""
     kind = call.option("FusedActivationFunction")
     if kind not in _CLAMPS:
         hint = "NONE, RELU, RELU_N1_TO_1 and RELU6 are"
@@ -33,7 +32,7 @@ def fused(call: Call) -> dict[str, Attr]:
 
 
 def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
-    """strides, dilations and pads of a window over x[N,H,W,C]."""
+    """Return strides, dilations and pads of a window over x[N,H,W,C]."""
     strides = (call.option("StrideH"), call.option("StrideW"))
     dilations = (
         max(1, call.option("DilationHFactor", 1)),
@@ -58,9 +57,8 @@ def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
 
 
 def weights(call: Call, x: Tensor, keep: bool = True) -> tuple[Tensor, Array]:
-    """Constant weights, dequantised where the activations are float32, unless the
-    layer makes these int8.
-    """
+    """Return constant weights; dequantised if the activations are float32, unless the
+    layer quantises these."""
     tensor, value = call.held(1)
     if keep and is_hybrid(call, x, tensor):
         return tensor, value
@@ -70,10 +68,8 @@ def weights(call: Call, x: Tensor, keep: bool = True) -> tuple[Tensor, Array]:
 
 
 def without_zero(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
-    """Weights without their zero point, as uint8 files have them.
-
-    LiteRT's convolutions of int8 do not look at it: theirs is refused later.
-    """
+    """Return weights without their zero point, as in uint8 files. LiteRT's int8
+    convolutions ignore it: theirs is rejected later."""
     looks = call.builder.has_twin(call.index(1)) or call.flat.code == "FULLY_CONNECTED"
     one = tensor.quant is not None and len(tensor.quant.zero_point) == 1
     return centred(tensor, value) if looks and one else (tensor, value)
@@ -91,7 +87,7 @@ def dequantised(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array
 
 
 def bias(call: Call, x: Tensor, at: int = 2) -> str:
-    """The name of a constant bias, "" where there is none."""
+    """Return the name of a constant bias, "" if there is none."""
     if not call.has(at):
         return ""
     tensor, value = call.held(at)
@@ -119,8 +115,9 @@ def conv2d(call: Call) -> None:
 
 
 def _hybrid_conv(call: Call, x: Tensor, tensor: Tensor, value: Array) -> None:
-    """With a scale for each output or several groups a zero point, and sums that meet
-    the weights' scale first."""
+    """Emit a convolution with dynamic quantisation. With per-channel scales or several
+    groups there is a zero point, and sums are multiplied by the weights' scale first.
+    """
     groups = x.shape[3] // value.shape[3]
     each = groups > 1 or len(_quant(tensor).scale) > 1
     how = Hybrid("conv2d", x.shape[0], asymmetric=each, sums_first=each)
@@ -200,7 +197,7 @@ def sub(call: Call) -> None:
 
 
 def _sum(op: str, call: Call) -> None:
-    """int16 with scales that are powers of 2 is summed exactly, unless told not to."""
+    """Sum int16 exactly if scales are powers of 2, unless told otherwise."""
     a, b = call.tensor(0), call.tensor(1)
     attrs: dict[str, Attr] = fused(call)
     if a.dtype is DType.INT16 and call.option("PotScaleInt16", 1):
@@ -217,7 +214,7 @@ def mul(call: Call) -> None:
 
 
 def kernel_of(call: Call) -> tuple[int, int]:
-    """Height and width of a pooling window."""
+    """Return height and width of a pooling window."""
     kernel = (call.option("FilterHeight"), call.option("FilterWidth"))
     if min(kernel) < 1 or max(kernel) > 1 << 15:
         raise call.error(f"the window {kernel} makes no sense")
@@ -272,7 +269,7 @@ def relu(call: Call) -> None:
 
 
 def relu6(call: Call) -> None:
-    """TFLM's of integers does not look at the output's scale."""
+    """RELU6; TFLM's integer kernel ignores the output's scale."""
     x, attrs = call.tensor(0), {"clamp": (0.0, 6.0)}
     marks = {"unscaled": "tflm"} if x.dtype in (DType.INT8, DType.INT16) else {}
     call.emit("clip", (x.name,), {**attrs, **marks})
@@ -289,7 +286,7 @@ def leaky_relu(call: Call) -> None:
 
 
 def quantize(call: Call) -> None:
-    """Emits a quantisation; that of a constant is computed now."""
+    """Emit a quantisation; a constant is quantised now."""
     if call.builder.is_constant(call.index(0)):
         value = call.constant(0)
         made = call.output(value.shape)
@@ -301,13 +298,12 @@ def quantize(call: Call) -> None:
 
 
 def densify(call: Call) -> None:
-    """Weights with their zeros, a constant of the file from here on."""
+    """DENSIFY: the weights with their zeros become a constant of the file."""
     call.builder.hold(call.flat.outputs[0], call.constant(0))
 
 
 def dequantize(call: Call) -> None:
-    """Emits a dequantisation; that of a constant (int8 or float16 weights) is computed
-    now."""
+    """Emit a dequantisation; constant int8 or float16 weights are dequantised now."""
     index = call.index(0)
     if not call.builder.is_constant(index):
         call.emit("dequantize", (call.tensor(0).name,), {})

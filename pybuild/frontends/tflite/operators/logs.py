@@ -19,7 +19,7 @@ _TOP = (1 << 31) - 1
 
 
 def log_softmax(flow: Flow, x: Tensor) -> Tensor:
-    """int8 in 16ths, x of any scale.
+    """LOG_SOFTMAX of int8, whose output has a scale of 1/16; x has any scale.
 
     Errors  BuildError for another output scale, and for rows of more than 4095
     Source  LiteRT reference_integer_ops LogSoftmax
@@ -52,7 +52,7 @@ def _found(flow: Flow, table: object, places: Tensor) -> Tensor:
 
 
 def _reach(flow: Flow, log: Tensor, scale: float, inside: int) -> Tensor:
-    """How far below the greatest a value must be to give the least byte.
+    """Return how far below the maximum a value must be to give the least byte.
 
     inside  how many differences the fixed point reaches
     """

@@ -1,4 +1,6 @@
-"""TensorFlow Lite operators that move, repeat, pick or make elements, in every type."""
+"""TensorFlow Lite operators that move, repeat, select or create elements, in every
+type.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def _moving(call: Call) -> tuple[Flow, Tensor]:
 
 
 def _blocks(call: Call) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-    """Block sizes, and pads or crops of each axis."""
+    """Return the block sizes, and the pads or crops of each axis."""
     sizes, flat = call.integers(1), call.integers(2)
     if min(sizes, default=0) < 1 or len(flat) != 2 * len(sizes):
         raise call.error(f"blocks {list(sizes)} and margins {list(flat)} do not fit")
@@ -32,7 +34,7 @@ def _blocks(call: Call) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
 
 
 def batch_to_space(call: Call) -> None:
-    """The batch's blocks side by side, then cropped."""
+    """Place the batch's blocks side by side, then crop."""
     flow, x = _moving(call)
     sizes, crops = _blocks(call)
     rank, n = len(x.shape), len(sizes)
@@ -52,9 +54,8 @@ def batch_to_space(call: Call) -> None:
 
 
 def space_to_batch(call: Call) -> None:
-    """Padded with zero points, in TFLM with 0; then every block's places in the
-    batch.
-    """
+    """Pad with zero points (in TFLM with 0), then move each block's positions into the
+    batch."""
     flow = Flow(call)
     x = flow.arg(0)
     sizes, pads = _blocks(call)
@@ -135,7 +136,7 @@ def rank(call: Call) -> None:
 
 
 def zeros_like(call: Call) -> None:
-    """Zeros as the file has them: in the twin of a uint8 tensor they are -128."""
+    """Make zeros as the file has them: in the twin of a uint8 tensor they are -128."""
     flow, x = _moving(call)
     zero = -128 if call.builder.has_twin(call.index(0)) else 0
     flow.give(flow.const(np.full(x.shape, zero), x))
@@ -150,7 +151,7 @@ def fill(call: Call) -> None:
 
 
 def range_(call: Call) -> None:
-    """Makes the constant of a RANGE with known limits."""
+    """Make a constant of a RANGE with known limits."""
     flow = Flow(call)
     start, limit, delta = (call.constant(i).reshape(-1)[0].item() for i in range(3))
     count = (limit - start) / delta if delta else 0
@@ -175,7 +176,7 @@ def tile(call: Call) -> None:
 
 
 def gather(call: Call) -> None:
-    """Rows of an axis; the first axes may be of a batch."""
+    """Gather rows along an axis; leading axes may be batch axes."""
     flow, x = _moving(call)
     indices = flow.arg(1)
     rank, batch = len(x.shape), call.option("BatchDims")
@@ -226,9 +227,8 @@ def gather_nd(call: Call) -> None:
 
 
 def embedding_lookup(call: Call) -> None:
-    """Rows of a table; int8 and int4 rows become float32 where the output is, by the
-    table's scale or each by its own, in TFLM by the first.
-    """
+    """Look up rows of a table. int8 and int4 rows become float32 if the output is, by
+    the table's scale or by one per row; TFLM always uses the first."""
     flow, rows = Flow(call), Flow(call).arg(0)
     table = flow.arg(1)
     rows = flow.cast(rows, DType.INT32)
@@ -252,7 +252,7 @@ def embedding_lookup(call: Call) -> None:
 
 
 def mirror_pad(call: Call) -> None:
-    """Around the edge, with it (SYMMETRIC, 1) or without (REFLECT, 0)."""
+    """Pad by reflection, with the edge (SYMMETRIC, 1) or without it (REFLECT, 0)."""
     flow, x = _moving(call)
     pads = call.integers(1)
     if len(pads) != 2 * len(x.shape):
@@ -289,7 +289,7 @@ def pack(call: Call) -> None:
 
 
 def _cut(call: Call, x: Tensor, axis: int, sizes: list[int], drop: bool) -> None:
-    """Pieces of an axis as the outputs."""
+    """Cut the input into pieces as the outputs."""
     flow, at = Flow(call), 0
     if len(sizes) != len(call.flat.outputs) or sum(sizes) != x.shape[axis]:
         raise call.error(f"pieces {sizes} of axis {axis} of {list(x.shape)}")
@@ -333,7 +333,7 @@ def reverse(call: Call) -> None:
 
 
 def dynamic_update_slice(call: Call) -> None:
-    """The second input over the first, at computed places held within it."""
+    """Write the second input over the first, at computed positions clamped to it."""
     flow, x = _moving(call)
     update, starts = flow.arg(1), flow.cast(flow.arg(2), DType.INT32)
     room = [a - b for a, b in zip(x.shape, update.shape, strict=False)]

@@ -25,7 +25,8 @@ from pybuild.params.budget import MOST_RESIZED
 
 
 def batch_matmul(call: Call) -> None:
-    """Multiplies matrices in the last two axes, each of them transposed on demand."""
+    """BATCH_MATMUL: multiply matrices in the last two axes, each optionally
+    transposed."""
     kinds, flow = (DType.FLOAT32, DType.INT8, DType.INT16), Flow(call)
     if (flow.arg(0).dtype, flow.arg(1).dtype) == (DType.INT16, DType.INT8):
         a, b = flow.arg(0), _in_int16(flow, flow.arg(1))
@@ -57,7 +58,7 @@ def _in_int16(flow: Flow, x: Tensor) -> Tensor:
 
 
 def _product(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
-    """a @ b in the type, and with integers in the scale, of the output."""
+    """Return a @ b in the output's type and, for integers, in its scale."""
     if a.dtype.is_float:
         return flow.matmul(a, b)
     y = flow.wanted()
@@ -103,8 +104,8 @@ def fully_connected(call: Call) -> None:
 
 
 def transpose_conv(call: Call) -> None:
-    """A convolution with turned weights over the input with zeros between its rows and
-    columns.
+    """Emit a convolution with reversed weights over the input with zeros inserted
+    between its rows and columns.
 
     Shapes  output shape [4]  w [O,KH,KW,C]  x [N,H,W,C]  bias [O]
     """
@@ -133,8 +134,8 @@ def transpose_conv(call: Call) -> None:
 def _around(
     call: Call, rows: int, kernel: int, stride: int, size: int
 ) -> tuple[int, int]:
-    """Rows of zeros before and behind, so that `size` windows fit; below zero: so many
-    rows are cut off."""
+    """Return rows of zeros before and after, so that `size` windows fit; negative: rows
+    to cut off."""
     same = call.option("Padding") == layers.SAME
     inner = (
         (size + stride - 1) // stride if same else (size + stride - kernel) // stride
@@ -205,7 +206,7 @@ def _bytes_bilinear(
 
 
 def l2_normalization(call: Call) -> None:
-    """Rows of the last axis, of length 1; of bytes in 128ths."""
+    """Normalise rows of the last axis to length 1; bytes have a scale of 1/128."""
     flow = Flow(call)
     x = flow.arg(0)
     last = (len(x.shape) - 1,)

@@ -17,7 +17,7 @@ _MOST = 255  # of a byte without its zero point
 
 
 def quotient(flow: Flow, a: Tensor, b: Tensor, clamp: object) -> Tensor:
-    """By a divisor of 0, and where LiteRT shifts by more than 31 bits, the number 0.
+    """DIV of bytes; 0 for a divisor of 0, and where LiteRT shifts by more than 31 bits.
 
     Source  LiteRT reference DIV (uint8), TFLM's (int8)
     """
@@ -43,7 +43,7 @@ def quotient(flow: Flow, a: Tensor, b: Tensor, clamp: object) -> Tensor:
 
 
 def _shifted(flow: Flow, x: Tensor, bits: Tensor) -> Tensor:
-    """Shifts right by 1 to 60 bits, ties away from zero."""
+    """Shift right by 1 to 60 bits, with ties away from zero."""
     wide, count = flow.cast(x, DType.INT64), flow.cast(bits, DType.INT64)
     half = flow.map("shift_left", flow.const(1, wide), flow.plus(count, -1))
     sign = flow.map("shift_right", wide, flow.const(63, wide))
@@ -56,7 +56,7 @@ def _entry(flow: Flow, table: Ints, places: Tensor) -> Tensor:
 
 
 def _length(numbers: Ints) -> Ints:
-    """The number of bits, without those that repeat the sign."""
+    """Return the number of bits, not counting repeated sign bits."""
     held = np.where(numbers < 0, ~numbers, numbers)
     return np.frexp(held.astype(np.float64))[1].astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Operators that keep state of their own: SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM."""
+"""Operators with state of their own: SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _HIDDEN = 4
 
 
 def lstm(call: Call) -> None:
-    """Every gate's weights are inputs of their own; h is the last step of the output.
+    """LSTM; each gate's weights are separate inputs, and h is the last step of the
+    output.
 
     Shapes  x [T,B,I] or [B,T,I]  w [H,I]  r [H,H]  bias [H]  h, c [B,H]
     """
@@ -91,7 +92,7 @@ def _in_int8(call: Call, x: Tensor, gates: tuple[Gates, Gates], cell: Cell) -> N
 
 
 def _usual(call: Call) -> None:
-    """Errors  BuildError for an LSTM that is not as Keras has it"""
+    """Check that an LSTM has the form that Keras writes; raise BuildError otherwise."""
     hint = "TensorFlow Lite Micro has the LSTM of Keras only"
     for position, what in _BEYOND.items():
         if call.has(position):
@@ -103,9 +104,9 @@ def _usual(call: Call) -> None:
 
 
 def _activation(call: Call, x: Tensor) -> str:
-    """The activation of the cell gate and of the cell state at the output.
+    """Return the activation of the cell gate, and of the cell state at the output.
 
-    Errors  BuildError for one that LiteRT has not: of integers only tanh
+    Errors  BuildError for one that LiteRT does not have: integers only have tanh
     """
     name = _ACTIVATIONS.get(call.option("FusedActivationFunction"), "")
     if not name or (name != "tanh" and x.dtype is not DType.FLOAT32):
@@ -115,7 +116,7 @@ def _activation(call: Call, x: Tensor) -> str:
 
 
 def _hidden(call: Call, x: Tensor) -> dict[str, Attr]:
-    """How LiteRT quantises what goes out, where the file says so."""
+    """Return how LiteRT quantises the hidden state, if the file says so."""
     within, tensors = call.flat.within, call.builder.model.tensors
     if x.dtype is not DType.INT8 or len(within) <= _HIDDEN:
         return {}

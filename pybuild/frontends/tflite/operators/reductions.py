@@ -1,4 +1,4 @@
-"""TensorFlow Lite operators that join elements along axes."""
+"""TensorFlow Lite operators that reduce elements along axes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = (DType.FLOAT32, *_WHOLE)
 def _reducing(
     call: Call, kinds: tuple[DType, ...]
 ) -> tuple[Flow, Tensor, tuple[int, ...], bool]:
-    """The input, its axes, whether they are kept."""
+    """Return the input, its axes, and whether these are kept."""
     flow = Flow(call)
     x = flow.arg(0)
     if x.dtype not in kinds:
@@ -56,7 +56,7 @@ def logical(fn: str) -> Handler:
 
 
 def total(call: Call) -> None:
-    """The sum; of bytes in int32, scaled with one rounding, in TFLM with two.
+    """SUM; for bytes in int32, scaled with one rounding, in TFLM with two.
 
     Source  LiteRT's optimised SUM; its reference kernel of int8 is far from the sum
     """
@@ -72,7 +72,7 @@ def total(call: Call) -> None:
 
 
 def mean(call: Call) -> None:
-    """The mean; of whole numbers by division toward zero, of other types by the layer's
+    """MEAN; integers without a scale divide toward zero, other types use the layer's
     own rule."""
     x = Flow(call).arg(0)
     if x.dtype not in _WHOLE:
@@ -85,7 +85,7 @@ def mean(call: Call) -> None:
 
 
 def place(fn: str) -> Handler:
-    """ARG_MAX or ARG_MIN: the first of equal ones."""
+    """ARG_MAX or ARG_MIN: the first of equal elements."""
 
     def handler(call: Call) -> None:
         flow = Flow(call)

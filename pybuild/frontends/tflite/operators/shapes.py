@@ -115,7 +115,7 @@ def slice_(call: Call) -> None:
 
 
 def nothing(call: Call, shape: tuple[int, ...]) -> None:
-    """The output has no elements: loops join such pieces to others."""
+    """Make an output without elements: loops join such pieces to others."""
     builder, index = call.builder, call.flat.outputs[0]
     made = replace(call.output((1,) * len(shape)), shape=shape)
     builder.known[index] = builder.add(made, np.zeros(shape, made.dtype.numpy))
@@ -144,10 +144,8 @@ _Cut = tuple[int, int, int]
 
 
 def _cuts(call: Call, x: Tensor) -> tuple[list[_Cut], list[int | None], set[int]]:
-    """(begin, end, stride) of each input axis; the output's axes as input axes
-
-    (None: a new one); and the input axes that are dropped.
-    """
+    """Return (begin, end, stride) of each input axis; the output's axes as input axes
+    (None: a new one); and the input axes that are dropped."""
     spec = list(zip(call.integers(1), call.integers(2), call.integers(3), strict=False))
 
     def masked(name: str, i: int) -> bool:
@@ -182,7 +180,7 @@ def _cuts(call: Call, x: Tensor) -> tuple[list[_Cut], list[int | None], set[int]
 
 
 def _cut(call: Call, dim: int, cut: _Cut, opened: tuple[bool, bool]) -> _Cut:
-    """One slice of an axis, its ends normalised as Python does."""
+    """Return one slice of an axis, with its ends normalised as Python does."""
     begin, end, stride = cut
     if stride == 0:
         raise call.error("a stride of 0 makes no sense")
@@ -194,10 +192,10 @@ def _cut(call: Call, dim: int, cut: _Cut, opened: tuple[bool, bool]) -> _Cut:
 
 
 def _counted(call: Call, dim: int, cut: _Cut, opened: bool) -> _Cut:
-    """A slice whose end is counted from where it begins.
+    """Return a slice whose end is relative to its begin.
 
-    Errors  BuildError where LiteRT's kernel reads or writes outside of its tensors: it
-            makes an output of that size, whatever is there
+    Errors  BuildError if LiteRT's kernel would access memory outside its tensors: it
+            trusts the declared output size
     """
     first, count, stride = cut
     last = first + count
@@ -210,7 +208,7 @@ def _counted(call: Call, dim: int, cut: _Cut, opened: bool) -> _Cut:
 def _whole_axes(
     x: Tensor, cuts: list[_Cut], shape: list[int | None], count: int
 ) -> None:
-    """Takes the next `count` axes as they are."""
+    """Take the next `count` axes whole."""
     for _ in range(count):
         shape.append(len(cuts))
         cuts.append((0, x.shape[len(cuts)], 1))

@@ -21,7 +21,7 @@ from pybuild.ir.graph import Attr, Tensor
 
 
 class _Options:
-    """Numbers of the operator's flexbuffer."""
+    """Numbers in the operator's flexbuffer."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -45,9 +45,9 @@ def _names(call: Call, count: int) -> tuple[str, ...]:
 
 
 def _kept(call: Call, title: str, initial: Array) -> tuple[Variable, Tensor]:
-    """State of this operator, and its value before the run.
+    """Return the state of this operator, and its value before the run.
 
-    Errors  BuildError inside of a subgraph that is called
+    Errors  BuildError in a called subgraph
     """
     builder = call.builder
     if builder.inside:
@@ -62,7 +62,7 @@ def _kept(call: Call, title: str, initial: Array) -> tuple[Variable, Tensor]:
 
 
 def _second(call: Call, shape: tuple[int, ...]) -> Tensor:
-    """The operator's second output, which its node makes too."""
+    """Return the operator's second output, which the same node makes."""
     made = call.builder.add(call.output(shape, 1))
     call.builder.known[call.flat.outputs[1]] = made
     return made
@@ -72,7 +72,7 @@ def _second(call: Call, shape: tuple[int, ...]) -> Tensor:
 
 
 def _one(op: str, count: int, **attrs: str) -> Callable[[Call], None]:
-    """An operator of so many inputs; attributes: options of the file."""
+    """Emit an operator with so many inputs; attributes: options of the file."""
 
     def made(call: Call) -> None:
         options = _Options(call) if attrs else None
@@ -91,7 +91,8 @@ def _auto_scale(call: Call) -> None:
 
 
 def _rfft(call: Call) -> None:
-    """The output has the real and imaginary part of length / 2 + 1 frequencies."""
+    """Emit an RFFT; the output has real and imaginary parts of length / 2 + 1
+    frequencies."""
     attrs: dict[str, Attr] = {"length": _Options(call)("fft_length"), "inverse": False}
     call.emit("rfft", _names(call, 1), attrs)
 
@@ -123,7 +124,7 @@ def _spectral_subtraction(call: Call) -> None:
 
 
 def _before(call: Call, flow: Flow, x: Tensor, count: int) -> Tensor:
-    """x after so many samples of the runs before, which are 0 at first."""
+    """Prepend the last `count` samples of earlier runs to x; they are 0 at first."""
     if not count:
         return x
     shape = (*x.shape[:-1], count)
@@ -135,7 +136,7 @@ def _before(call: Call, flow: Flow, x: Tensor, count: int) -> Tensor:
 
 
 def _turns(call: Call, flow: Flow, first: int, again: int) -> Tensor:
-    """bool[]: true in the run after `first` runs, then in every `again`th."""
+    """Return bool[]: true in the run after `first` runs, then in every `again`th."""
     if (first, again) == (0, 1):
         return flow.const(np.asarray(True))
     variable, wait = _kept(call, "wait", np.asarray(first, np.int32))
@@ -200,7 +201,7 @@ def _stacker(call: Call) -> None:
 
 
 def _delay(call: Call) -> None:
-    """[.., n]: what came so many samples before."""
+    """SignalDelay [.., n]: emit the input of so many samples before."""
     flow, x = Flow(call), call.tensor(0)
     if not x.shape:
         raise call.error(f"'{x.name}' has no axis of samples")
@@ -209,7 +210,7 @@ def _delay(call: Call) -> None:
 
 
 def _overlap_add(call: Call) -> None:
-    """[.., n, size] -> [.., n * step]: frames laid over each other and added."""
+    """Overlap-add [.., n, size] -> [.., n * step]: add overlapping frames."""
     flow, x, step = Flow(call), call.tensor(0), _Options(call)("frame_step", 1)
     if len(x.shape) < 2 or step > x.shape[-1]:
         raise call.error(f"frames of {list(x.shape)}, every {step}")
@@ -232,7 +233,7 @@ def _overlap_add(call: Call) -> None:
 
 
 def _added(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
-    """Held within int16."""
+    """Add, clamped to int16."""
     if a.dtype is not DType.INT16:
         return flow.add(a, b)
     a, b = (flow.cast(x, DType.INT32) for x in (a, b))

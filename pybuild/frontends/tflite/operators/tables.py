@@ -1,4 +1,6 @@
-"""Functions of one byte as tables of 256 results, by LiteRT's own arithmetic."""
+"""Functions of one byte as tables of 256 results, computed by LiteRT's own
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ _STEPS = 512
 
 
 def table(fn: str, call: Call, x: Tensor, y: Tensor) -> Array:
-    """The byte of every byte, the least first.
+    """Return the results for all 256 bytes, the lowest first.
 
-    Errors  BuildError where x or y is not quantised as a whole
+    Errors  BuildError if x or y does not have a single scale
     """
     for tensor in (x, y):
         if tensor.quant is None or len(tensor.quant.scale) != 1:
@@ -37,7 +39,8 @@ def table(fn: str, call: Call, x: Tensor, y: Tensor) -> Array:
 
 
 def _by_float(function: Callable[[Any], Any]) -> Callable[[Ints, Tensor, Tensor], Any]:
-    """A table computed in float32; the function itself in float64, rounded once.
+    """Return a table computed in float32, with the function itself in float64, rounded
+    once.
 
     Source  LiteRT LUTPopulate
     """
@@ -61,7 +64,7 @@ def _absolute(q: Ints, x: Tensor, y: Tensor) -> Any:
 
 
 def _inverse_root(q: Ints, x: Tensor, y: Tensor) -> Any:
-    """1 / sqrt(q) with 20 bits, then scaled; 0 gives the greatest byte.
+    """Return 1 / sqrt(q) with 20 bits, then scaled; 0 gives the greatest byte.
 
     Source  LiteRT RsqrtEvalQuantized
     """
@@ -80,7 +83,7 @@ def _inverse_root(q: Ints, x: Tensor, y: Tensor) -> Any:
 
 
 def inverse_root(number: int) -> tuple[int, int]:
-    """1 / sqrt(number) as a Q31 multiplier and a shift to the left.
+    """Return 1 / sqrt(number) as a Q31 multiplier and a left shift.
 
     Source  LiteRT GetInvSqrtQuantizedMultiplierExp: five steps of Newton's method
     """
@@ -98,7 +101,7 @@ def inverse_root(number: int) -> tuple[int, int]:
 
 
 def _high(a: int, b: int) -> int:
-    """High half of twice the product, rounded."""
+    """Return the high half of twice the product, rounded."""
     return (a * b + (1 << 30)) >> 31
 
 
@@ -127,7 +130,7 @@ def _hard_swish(q: Ints, x: Tensor, y: Tensor) -> Any:
 
 
 def _sixteen(scale: float) -> tuple[int, int]:
-    """A multiplier of 16 bits and its exponent."""
+    """Return a 16-bit multiplier and its exponent."""
     multiplier, shift = quantize_multiplier(scale)
     held = min(multiplier, (1 << 31) - (1 << 15))
     return (held + (1 << 15)) >> 16, shift
@@ -142,7 +145,8 @@ def _wide16(a: Ints) -> Ints:
 
 
 def points(fn: str, x: Tensor, y: Tensor) -> Ints:
-    """A function of int16 at 513 places, each moved by half of the middle's error.
+    """Return an int16 function at 513 points, each moved by half the error at the next
+    midpoint.
 
     Source  LiteRT LUTPopulateInt16, in float32
     """

@@ -1,8 +1,7 @@
-"""Variables of a model: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE, and the
-tensors that an operator keeps for itself.
-
-A variable that is read before it is assigned is state. What a subgraph assigns that is
-called once is what it holds at first; of others that is the real number 0.
+"""Variables of a model: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE, and
+tensors that an operator keeps for itself. A variable that is read before it is assigned
+is state. Its initial value is what a CALL_ONCE subgraph assigns, otherwise the real
+number 0.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pybuild.ir.graph import State, Tensor
 
 
 def _of(call: Call) -> Variable:
-    """The variable of the handle that is the first input."""
+    """Return the variable of the handle that is the first input."""
     found = call.builder.handles.get(call.index(0))
     if found is None:
         name = call.builder.names[call.index(0)]
@@ -33,7 +32,7 @@ def handle(call: Call) -> None:
 
 
 def _title(builder: Builder, flat: FlatOperator) -> str:
-    """The name that distinguishes a variable from others."""
+    """Return the name that distinguishes a variable from others."""
     options = flat.options
     if options is None or not hasattr(options, "SharedName"):
         return ""
@@ -68,9 +67,9 @@ def assign(call: Call) -> None:
 
 
 def own(call: Call, position: int) -> Tensor:
-    """The value of a variable tensor of an operator; `keep` gives it its next value.
+    """Return the value of an operator's variable tensor; `keep` sets its next value.
 
-    Errors  BuildError where it is none, or a subgraph is called
+    Errors  BuildError if it is not a variable, or in a called subgraph
     """
     builder, index = call.builder, call.index(position)
     flat, name = builder.model.tensors[index], builder.names[index]
@@ -88,12 +87,12 @@ def own(call: Call, position: int) -> Tensor:
 
 
 def keep(call: Call, position: int, value: Tensor) -> None:
-    """Sets the value of a variable tensor of an operator after the run."""
+    """Set the value of an operator's variable tensor after the run."""
     call.builder.variables[f"tensor {call.index(position)}"].now = value
 
 
 def call_once(call: Call) -> None:
-    """Takes what a subgraph assigns: constants."""
+    """Take the constants that a subgraph assigns as initial values."""
     graph = call.subgraph("InitSubgraphIndex")
     inside = Builder(call.builder.source, "", graph)
     handles: dict[int, str] = {}
@@ -116,7 +115,7 @@ def call_once(call: Call) -> None:
 
 
 def state_of(builder: Builder) -> dict[str, State]:
-    """The variables that are kept; one that is never assigned is a constant."""
+    """Return the variables that are state; one that is never assigned is a constant."""
     found = {}
     for variable in builder.variables.values():
         if variable.state is None or variable.now is None:

@@ -1,5 +1,5 @@
-"""Windows that the layers' own kernels have not: the average of uint8, the root of the
-mean square.
+"""Windows that the layers' own kernels lack: the average of uint8, and the root mean
+square.
 """
 
 from __future__ import annotations

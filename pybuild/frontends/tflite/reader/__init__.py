@@ -1,1 +1,1 @@
-"""Bytes of a .tflite file as plain values, checked."""
+"""Reads the bytes of a .tflite file as plain, checked values."""

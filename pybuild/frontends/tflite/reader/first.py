@@ -1,4 +1,6 @@
-"""A .tflite file in which another subgraph is the first, for what runs only that."""
+"""Makes another subgraph of a .tflite file its first, for tools that run only that
+one.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,9 @@ _SUBGRAPHS = 8  # where the vtable of a model has its subgraphs
 
 
 def with_first(data: bytes, number: int) -> bytes:
-    """The file with the first subgraph and that of this number in each other's place.
-
-    Operators that call one of the two find the other; a subgraph that is run is called
-    by none that it reaches.
-    """
+    """Return the file with the first subgraph and the given one exchanged. Operators
+    that call one of the two then find the other; a subgraph that is run must not be
+    called by one that it reaches."""
     if number == 0:
         return data
     table = tflite.Model.GetRootAs(data, 0)._tab

@@ -1,4 +1,4 @@
-"""Inputs of a .tflite file whose values are given: constants from here on."""
+"""Inputs of a .tflite file with given values, which become constants."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _KINDS = ("BOOL", "FLOAT32", "INT32", "INT64")
 def with_values(
     model: FlatModel, values: Mapping[str, Array]
 ) -> tuple[FlatModel, dict[str, Array]]:
-    """The model without these inputs, and their values in the types of the file.
+    """Return the model without these inputs, and their values in the file's types.
 
-    Errors  BuildError for a name that is not an input's, or a value that does not fit
+    Errors  BuildError for an unknown input name, or a value that does not fit
     """
     tensors, places = list(model.tensors), {}
     for index in model.inputs:

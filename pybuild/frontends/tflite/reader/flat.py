@@ -35,10 +35,10 @@ _MOST = 200_000  # tensors or operators
 
 @dataclass(frozen=True)
 class FlatTensor:
-    """A tensor as written; `data` is empty where the value is computed.
+    """A tensor as written; `data` is empty for computed tensors.
 
-    sparse     the table of a constant that is kept without its zeros
-    signature  the shape with -1 where it is open; empty: as shape
+    sparse     the table of dimensions of a constant stored without its zeros
+    signature  the shape with -1 for open dimensions; empty: the same as shape
     """
 
     name: str
@@ -57,8 +57,8 @@ class FlatTensor:
 class FlatOperator:
     """An operator as written; inputs and outputs are tensor indices, -1: absent.
 
-    within  tensors that have only scales, of what it computes inside
-    calls   numbers of subgraphs
+    within  intermediate tensors, which only give scales
+    calls   numbers of the subgraphs that it calls
     """
 
     code: str
@@ -72,11 +72,11 @@ class FlatOperator:
 
 @dataclass(frozen=True)
 class FlatModel:
-    """A subgraph of a file, the one that is run.
+    """A subgraph of a file: the one that is run.
 
-    subgraphs   all of the file, for what calls them
-    number      its own among them
-    name        as the file has it
+    subgraphs   all subgraphs of the file, for calls
+    number      its index among them
+    name        its name in the file
     signatures  of the file, if there are several: name -> number of its subgraph
     """
 
@@ -90,12 +90,12 @@ class FlatModel:
     signatures: Mapping[str, int] = field(default_factory=dict)
 
     def called(self) -> set[int]:
-        """The subgraphs that its operators call."""
+        """Return the numbers of the subgraphs that its operators call."""
         return {number for operator in self.operators for number in operator.calls}
 
 
 def names_of(enum: type) -> dict[int, str]:
-    """Value -> name of a flatbuffers enumeration."""
+    """Map the values of a flatbuffers enumeration to their names."""
     return {v: k for k, v in vars(enum).items() if isinstance(v, int)}
 
 
@@ -107,10 +107,10 @@ _BUILTIN_CODE = 10  # where the vtable of an operator's code has its new number
 
 
 def read(source: str, data: bytes, signature: str = "") -> FlatModel:
-    """The subgraph of a signature; "": of the only one.
+    """Read the subgraph of a signature; "": of the only one.
 
-    Errors  BuildError for anything that is not one whole .tflite model, for a
-            signature that it does not have, and for none of several
+    Errors  BuildError for anything but one whole .tflite model, for an unknown
+            signature, and for "" if there are several
     """
     if len(data) < 8 or data[4:8] != b"TFL3":
         raise BuildError(source, _NOT_VALID, "its bytes 4 to 8 must be 'TFL3'")
@@ -127,7 +127,7 @@ def read(source: str, data: bytes, signature: str = "") -> FlatModel:
 
 
 def _uncalled(graphs: tuple[FlatModel, ...]) -> dict[str, int]:
-    """Name -> number of each subgraph that no other one calls."""
+    """Map the name of each subgraph that no other one calls to its number."""
     called = {n for g in graphs for n in g.called() if n != g.number}
     found: dict[str, int] = {}
     for graph in graphs:
@@ -139,7 +139,8 @@ def _uncalled(graphs: tuple[FlatModel, ...]) -> dict[str, int]:
 
 
 def _chosen(source: str, entries: Mapping[str, int], signature: str, what: str) -> int:
-    """The number of the subgraph; what: how the entries are called."""
+    """Return the number of the chosen subgraph; what: the kind of entries, for
+    messages."""
     if signature in entries:
         return entries[signature]
     names = [name for name in entries if name]
@@ -154,7 +155,7 @@ def _chosen(source: str, entries: Mapping[str, int], signature: str, what: str) 
 
 
 def guarded(source: str, read_options: Callable[[], T]) -> T:
-    """The same promise for what is read later: the options of an operator."""
+    """Read options later with the same guarantee: damage raises one BuildError."""
     try:
         return read_options()
     except _UNREADABLE:
@@ -163,7 +164,7 @@ def guarded(source: str, read_options: Callable[[], T]) -> T:
 
 
 def _graphs(data: bytes) -> tuple[tuple[FlatModel, ...], dict[str, int]]:
-    """All subgraphs, and those that signatures name."""
+    """Return all subgraphs, and the numbers of those that signatures name."""
     model: Flat = tflite.Model.GetRootAs(data, 0)
     codes = [_code(c) for c in _each(data, model.OperatorCodesLength(),
                                      model.OperatorCodes)]  # fmt: skip
@@ -196,7 +197,7 @@ def _graph(data: bytes, graph: Flat, buffers: _Buffers, codes: list[str]) -> Fla
 
 
 def _each(data: bytes, count: int, item: Callable[[int], Flat]) -> Iterator[Flat]:
-    """The items of a vector of tables: 4 bytes of offset each."""
+    """Yield the items of a vector of tables, each with an offset of 4 bytes."""
     if count < 0 or count * 4 > len(data) or count > _MOST:
         raise ValueError(count)
     for index in range(count):
@@ -207,9 +208,8 @@ def _each(data: bytes, count: int, item: Callable[[int], Flat]) -> Iterator[Flat
 
 
 def _code(code: Flat) -> str:
-    """ai-edge-quantizer sets the new number only, and BuiltinCode() of the package
-    tflite takes a number below 127 from the old field alone.
-    """
+    """Return an operator's name. ai-edge-quantizer sets the new number only, but
+    BuiltinCode() of the package tflite takes numbers below 127 from the old field."""
     table = code._tab
     at = table.Offset(_BUILTIN_CODE)
     new = table.Get(Int32Flags, at + table.Pos) if at else 0
@@ -239,7 +239,7 @@ def _operator(operator: Flat, codes: list[str]) -> FlatOperator:
 
 
 def _options(operator: Flat) -> Flat | None:
-    """The options as the table that the file says they are."""
+    """Return the options as the type of table that the file declares."""
     table = operator.BuiltinOptions()
     name = _OPTIONS.get(operator.BuiltinOptionsType(), "NONE")
     if table is None:
@@ -297,7 +297,7 @@ class _Buffers:
 
 
 def _array(found: Any) -> npt.NDArray[Any]:
-    """A flatbuffers vector; an absent one comes as 0."""
+    """Return a flatbuffers vector; tflite returns 0 for an absent one."""
     return found if isinstance(found, np.ndarray) else np.zeros(0, np.uint8)
 
 

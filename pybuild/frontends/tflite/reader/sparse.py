@@ -1,4 +1,4 @@
-"""Constants that a file keeps without their zeros, by its table of dimensions."""
+"""Constants that a file stores without their zeros, with a table of dimensions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DENSE = tflite.DimensionType.DENSE
 def dense(
     sparsity: Any, data: npt.NDArray[np.uint8], shape: tuple[int, ...], item: int
 ) -> npt.NDArray[np.uint8]:
-    """The bytes of all elements; item: bytes of one.
+    """Return the bytes of all elements; item: bytes of one.
 
     Source  LiteRT FormatConverter::SparseToDense
-    Errors  ValueError, IndexError where the table does not fit the shape
+    Errors  ValueError, IndexError if the table does not fit the shape
     """
     rank, count = len(shape), math.prod(shape)
     order = [int(n) for n in sparsity.TraversalOrderAsNumpy()]

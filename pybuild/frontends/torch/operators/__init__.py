@@ -1,1 +1,1 @@
-"""ATen's operators as nodes of ONNX's, a family a file."""
+"""ATen operators as ONNX nodes, one family a file."""

@@ -1,4 +1,4 @@
-"""Arithmetic of elements that is several operators of ONNX's."""
+"""Elementwise arithmetic that takes several ONNX operators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybuild.frontends.torch.reader.program import Call, Ref
 
 
 def operand(w: Writer, call: Call, name: str, kind: str) -> str:
-    """A tensor or a number of an argument, in a type."""
+    """Return a tensor or number argument, in a type."""
     value = call.get(name)
     if isinstance(value, Ref):
         return w.as_kind(value.name, kind)
@@ -32,7 +32,7 @@ def div(w: Writer, call: Call) -> None:
 
 
 def _floor_divide(w: Writer, a: str, b: str) -> None:
-    """By what is left of the division, as torch: 0.9 / 0.3 may be 2."""
+    """Divide through the remainder, as torch does: 0.9 / 0.3 may be 2."""
     kind = w.kind(w.call.outputs[0])
     zero, less = (w.const(n, kind) for n in (0, 1))
     left = w.op("Mod", a, b, fmod=1)
@@ -76,7 +76,7 @@ def lerp(w: Writer, call: Call) -> None:
 
 
 def added(kind: str) -> Handler:
-    """self + value * (tensor1 by tensor2)"""
+    """addcmul, addcdiv: self + value * (tensor1 by tensor2)."""
 
     def handler(w: Writer, call: Call) -> None:
         made = w.op(kind, call.tensor("tensor1"), call.tensor("tensor2"))
@@ -96,7 +96,8 @@ def threshold(w: Writer, call: Call) -> None:
 
 
 def expm1(w: Writer, call: Call) -> None:
-    """exp(x) - 1, as near to 0 as torch: there Elu has it, by -x for what is above."""
+    """expm1: exp(x) - 1, exact near 0 as in torch: by Elu below 0, and through Elu of
+    -x above."""
     x, kind = call.tensor("self"), w.kind(call.outputs[0])
     zero, whole = w.const(0, kind), w.const(1, kind)
     less = w.op("Elu", w.op("Neg", w.op("Abs", x)))

@@ -1,4 +1,4 @@
-"""Operators on elements: arithmetic, activations, comparison, conversion."""
+"""Elementwise operators: arithmetic, activations, comparison, conversion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pybuild.frontends.torch.reader.program import Call, Ref
 
 
 def one(kind: str, **attrs: Any) -> Handler:
-    """A handler for an operator of one tensor."""
+    """Return a handler for an operator of one tensor."""
 
     def handler(w: Writer, call: Call) -> None:
         x, made = call.tensor("self", "input"), w.kinds.get(call.outputs[0], "")
@@ -22,7 +22,8 @@ def one(kind: str, **attrs: Any) -> Handler:
 
 
 def two(kind: str, turned: bool = False) -> Handler:
-    """A handler for an operator of two tensors, the second times `alpha`."""
+    """Return a handler for an operator of two tensors, the second multiplied by
+    `alpha`."""
 
     def handler(w: Writer, call: Call) -> None:
         made = w.kind(call.outputs[0])
@@ -41,7 +42,7 @@ def two(kind: str, turned: bool = False) -> Handler:
 
 
 def truth(w: Writer, call: Call, kind: str, *inputs: str) -> None:
-    """A bool; where the call works in place, 1 or 0 in the type of its tensor."""
+    """Emit a bool; for a call in place, 1 or 0 in the type of its tensor."""
     made = w.kind(call.outputs[0])
     if made == "bool":
         w.give(kind, *inputs)
@@ -50,7 +51,7 @@ def truth(w: Writer, call: Call, kind: str, *inputs: str) -> None:
 
 
 def logical(kind: str) -> Handler:
-    """A handler that treats every value other than 0 as true."""
+    """Return a handler that treats every value other than 0 as true."""
 
     def handler(w: Writer, call: Call) -> None:
         names = [n for n in ("self", "other") if n in call.args]
@@ -85,7 +86,7 @@ def _width(name: str) -> int:
 
 
 def bits(kind: str) -> Handler:
-    """A handler for booleans, or for each bit of integers."""
+    """Return a handler for booleans, or for each bit of integers."""
 
     def handler(w: Writer, call: Call) -> None:
         made = w.kind(call.outputs[0])

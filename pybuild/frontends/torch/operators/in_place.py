@@ -30,13 +30,13 @@ _HINT = "save exported.run_decompositions({}), which has no such operators"
 
 
 def is_in_place(call: Call) -> bool:
-    """add_ is, __and__ is not."""
+    """Return True for add_, but not for __and__."""
     name = call.target.split(".")[1] if "." in call.target else ""
     return name.endswith("_") and not name.endswith("__")
 
 
 def changed_in_place(program: Program) -> set[str]:
-    """Tensors that calls write into, or into views of them."""
+    """Return the tensors into which calls write, directly or through views."""
     makers = {name: call for call in program.calls for name in call.outputs}
     found = set()
     for call in program.calls:
@@ -47,9 +47,10 @@ def changed_in_place(program: Program) -> set[str]:
 
 
 def written(w: Writer, call: Call) -> None:
-    """After a call that changes its first tensor: all names of what was changed.
+    """After a call that changes its first tensor, redirect all names of the changed
+    tensors.
 
-    Errors  BuildError where another view of the tensor is read afterwards
+    Errors  BuildError if another view of the tensor is read afterwards
     """
     x, value = call.tensor("self", "input"), w.name(call.outputs[0])
     makers = w.makers()
@@ -86,7 +87,8 @@ def _is_view(call: Call, kinds: Mapping[str, str]) -> bool:
 def _views_of(
     makers: Mapping[str, Call], kinds: Mapping[str, str], x: str
 ) -> tuple[list[Call], str]:
-    """The views that lead from x to the tensor that surely has its elements."""
+    """Return the views that lead from x to the base tensor that certainly holds its
+    elements, and that tensor."""
     found = []
     while (maker := makers.get(x)) is not None and _is_view(maker, kinds):
         if _kind(maker) in _UNSURE:
@@ -97,9 +99,8 @@ def _views_of(
 
 
 def _read_later(w: Writer, call: Call, base: str, own: set[str]) -> str:
-    """The name of a tensor that may be another view of the base, made before this call
-    and read after it; or "".
-    """
+    """Return a tensor that may be another view of the base, made before this call and
+    read after it; or ""."""
     makers, calls = w.makers(), w.program.calls
     while (maker := makers.get(base)) is not None and _is_view(maker, w.kinds):
         base = maker.tensor("self", "input")
@@ -121,7 +122,7 @@ def _reads(call: Call) -> Iterator[str]:
 
 
 def _back(w: Writer, view: Call, whole: str, value: str) -> str:
-    """The whole, with what its view is now."""
+    """Return the whole tensor with a view's new values written back."""
     kind, shape = _kind(view), w.shape(whole)
     if kind in _ITSELF:
         return value
@@ -155,7 +156,7 @@ def _back(w: Writer, view: Call, whole: str, value: str) -> str:
 
 
 def turned_axes(call: Call) -> tuple[int, int]:
-    """The two axes that change places."""
+    """Return the two axes that are exchanged."""
     names = (("dim0", "axis0"), ("dim1", "axis1"))
     a, b = (
         next((call.args[n] for n in pair if n in call.args), default)
@@ -165,8 +166,8 @@ def turned_axes(call: Call) -> tuple[int, int]:
 
 
 def fill(number: float | None) -> Handler:
-    """A handler that fills the tensor's shape with one value: given, or a number or
-    tensor of the call."""
+    """Return a handler that fills the tensor's shape with one value: the given one, or
+    a number or tensor of the call."""
 
     def handler(w: Writer, call: Call) -> None:
         x = call.tensor("self")

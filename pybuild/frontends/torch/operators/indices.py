@@ -33,7 +33,7 @@ def index_select(w: Writer, call: Call) -> None:
 
 
 def index(w: Writer, call: Call) -> None:
-    """x[:, rows], by one tensor; by several that follow each other from the first."""
+    """x[:, rows], by one tensor; or by several for consecutive axes from the first."""
     x, given = call.tensor("self"), call.get("indices")
     at = [i for i, one in enumerate(given) if isinstance(one, Ref)]
     names = [given[i].name for i in at]
@@ -52,7 +52,7 @@ def index(w: Writer, call: Call) -> None:
 
 
 def slice_scatter(w: Writer, call: Call) -> None:
-    """x with a part of it replaced."""
+    """Emit x with a slice of it replaced."""
     x = call.tensor("self")
     axis = w.axis(int(call.get("dim", 0)), w.rank(x))
     size = w.shape(x)[axis]
@@ -65,7 +65,7 @@ def slice_scatter(w: Writer, call: Call) -> None:
 
 
 def select_scatter(w: Writer, call: Call) -> None:
-    """x with one row of it replaced."""
+    """Emit x with one row of it replaced."""
     x = call.tensor("self")
     axis = w.axis(int(call.get("dim")), w.rank(x))
     at = int(call.get("index")) % w.shape(x)[axis]
@@ -87,7 +87,7 @@ def _replaced(w: Writer, x: str, axis: int, rows: tuple[int, int], part: str) ->
 def _put(
     w: Writer, x: str, axis: int, rows: str, values: str, reduction: str = "none"
 ) -> None:
-    """x[..., rows, ...] = values along one axis; values broadcast."""
+    """Emit x[..., rows, ...] = values along one axis; values broadcast."""
     rank = w.rank(x)
     count = int(np.prod(w.shape(rows)))
     shape = list(w.shape(x))
@@ -99,7 +99,7 @@ def _put(
 
 
 def index_copy(w: Writer, call: Call) -> None:
-    """x with rows along one axis replaced, as a cache of keys and values is written."""
+    """Emit x with rows along one axis replaced, as for a cache of keys and values."""
     x = call.tensor("self")
     axis = w.axis(int(call.get("dim")), w.rank(x))
     _put(w, x, axis, call.tensor("index"), call.tensor("source"))
@@ -120,7 +120,7 @@ def index_fill(w: Writer, call: Call) -> None:
 
 
 def _value(w: Writer, call: Call, name: str, kind: str) -> str:
-    """A number of the call, or a tensor, in a type."""
+    """Return a number or tensor argument of the call, in a type."""
     value = call.get(name)
     if isinstance(value, Ref):
         return w.as_kind(value.name, kind)
@@ -128,9 +128,8 @@ def _value(w: Writer, call: Call, name: str, kind: str) -> str:
 
 
 def index_put(w: Writer, call: Call) -> None:
-    """x[..., rows] = values by one tensor along any axis, or by several that follow
-    each other from the first; x[mask] = value.
-    """
+    """x[..., rows] = values by one tensor along any axis, or by several for consecutive
+    axes from the first; x[mask] = value."""
     x, given = call.tensor("self"), call.get("indices")
     values, reduction = call.tensor("values"), "none"
     if call.get("accumulate", False):
@@ -152,7 +151,7 @@ def index_put(w: Writer, call: Call) -> None:
 
 
 def _places(w: Writer, names: Sequence[str], shape: tuple[int, ...]) -> str:
-    """Indices side by side, as GatherND and ScatterND have them."""
+    """Return indices stacked in the last axis, as GatherND and ScatterND need them."""
     wide = []
     for name in names:
         one = w.op("Expand", w.as_kind(name, "int64"), w.ints(shape))
@@ -161,7 +160,7 @@ def _places(w: Writer, names: Sequence[str], shape: tuple[int, ...]) -> str:
 
 
 def _masked(w: Writer, call: Call, names: Sequence[str], values: str) -> None:
-    """Writes one value wherever a mask of the first axes is true."""
+    """Write one value wherever a mask over the first axes is true."""
     x = call.tensor("self")
     if len(names) > 1 or np.prod(w.shape(values)) != 1 or call.get("accumulate", False):
         what = "a mask of booleans is supported alone, with one value"
@@ -172,9 +171,10 @@ def _masked(w: Writer, call: Call, names: Sequence[str], values: str) -> None:
 
 
 def scatter(word: str) -> Handler:
-    """A handler that writes each element of `src`, or one value, at the index given.
+    """Return a handler that writes each element of `src`, or one value, at the given
+    index.
 
-    word    how it meets what is there, unless the call says it
+    word    how values are joined with the old ones, unless the call says it
     """
 
     def handler(w: Writer, call: Call) -> None:

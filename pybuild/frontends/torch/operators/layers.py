@@ -175,7 +175,8 @@ def rms_norm(w: Writer, call: Call) -> None:
 
 
 def group_norm(w: Writer, call: Call) -> None:
-    """Groups as channels of an instance, then the weights of each channel."""
+    """Emit a group norm: groups become channels of an instance norm, then each
+    channel's weights are applied."""
     x = call.tensor("input")
     shape = w.shape(x)
     groups = int(call.get("num_groups", call.get("group", 1)))

@@ -1,4 +1,4 @@
-"""Operators that move, repeat, make or reduce elements."""
+"""Operators that move, repeat, create or reduce elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pybuild.frontends.torch.reader.program import Call, Ref
 
 
 def reshape(w: Writer, call: Call) -> None:
-    """The shape that the program says its output has."""
+    """Reshape to the shape that the program declares for the output."""
     w.give("Reshape", call.tensor("self"), w.ints(w.shape(call.outputs[0])))
 
 
@@ -49,7 +49,7 @@ def stack(w: Writer, call: Call) -> None:
 
 
 def split(w: Writer, call: Call) -> None:
-    """split, split_with_sizes, chunk: the sizes are those of the outputs."""
+    """split, split_with_sizes, chunk: the sizes come from the outputs."""
     x = call.tensor("self")
     axis = w.axis(int(call.get("dim", 0)), w.rank(x))
     sizes = [w.shape(name)[axis] for name in call.outputs if name]
@@ -155,7 +155,7 @@ def roll(w: Writer, call: Call) -> None:
 
 
 def full(value: float | None) -> Handler:
-    """A tensor of one value, of the shape and type that the program says."""
+    """Emit a tensor of one value, with the shape and type that the program declares."""
 
     def handler(w: Writer, call: Call) -> None:
         made, shape = call.outputs[0], w.shape(call.outputs[0])
@@ -262,7 +262,7 @@ def topk(w: Writer, call: Call) -> None:
 
 
 def nothing(w: Writer, call: Call) -> None:
-    """A check, or a size that is a number already."""
+    """Ignore a check, or a size that is already a number."""
 
 
 MOVES: dict[str, Handler] = {

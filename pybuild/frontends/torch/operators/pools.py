@@ -1,4 +1,4 @@
-"""Pools by windows, and pools to a size that is asked for."""
+"""Pools by windows, and pools to a given output size."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def avg_pool(rank: int) -> Handler:
 
 
 def adaptive(kind: str, rank: int) -> Handler:
-    """To a size; windows that are not all of one size are a product, if averages."""
+    """Pool to a size; averages over windows of different sizes become a matrix
+    product."""
 
     def handler(w: Writer, call: Call) -> None:
         x = _batched(w, call, rank)

@@ -18,7 +18,8 @@ _WHOLE = ("dequantize_per_tensor", "dequantize_per_channel")
 
 
 def _numbers(w: Writer, call: Call, *names: str) -> Array | None:
-    """The values of a scale or zero point: a number of the node, or a known tensor."""
+    """Return the values of a scale or zero point: a number of the node, or a known
+    tensor."""
     for name in names:
         value = call.get(name)
         if isinstance(value, Ref):
@@ -33,7 +34,8 @@ def _numbers(w: Writer, call: Call, *names: str) -> Array | None:
 
 
 def _line(kind: str, by_channel: bool) -> Handler:
-    """(x - zero point) * scale, or back; whole or along an axis."""
+    """Emit (x - zero point) * scale, or the reverse; for the whole tensor or along an
+    axis."""
 
     def handler(w: Writer, call: Call) -> None:
         if not by_channel and _by_range(w, call, kind):
@@ -118,7 +120,7 @@ def _emit(
 
 
 def _whole_range(call: Call, name: str) -> None:
-    """Checks that integers use the whole range of their type.
+    """Check that integers use the whole range of their type.
 
     Errors  BuildError for integers that use less than their type has
     """
@@ -131,8 +133,8 @@ def _whole_range(call: Call, name: str) -> None:
 
 
 def _affine(kind: str) -> Handler:
-    """torchao.quantize_affine and its like: blocks that are all, or one a channel, or
-    along one axis, of constants, groups of it."""
+    """torchao.quantize_affine and similar: one block for all, one per channel, or
+    groups along one axis of constants."""
 
     def handler(w: Writer, call: Call) -> None:
         x, block = call.tensor("input"), call.ints("block_size")

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN of several layers, as ONNX's operators of one."""
+"""LSTM, GRU and RNN with several layers, as one ONNX operator per layer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _layer(
     w: Writer, call: Call, kind: str, activation: str, x: str, names: list[str],
     states: list[str], layer: int, ways: int,
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """The outputs of a layer at every step, and its states at the end."""
+    """Return a layer's outputs at every step, and its final states."""
     each = len(names) // ways
     values: list[list[Array]] = [[] for _ in range(4)]
     for way in range(ways):

@@ -1,4 +1,4 @@
-"""Nodes of ONNX while a program is written as them. Must not know any ATen operator."""
+"""Collects ONNX nodes while a program is converted. Must not know any ATen operator."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ KINDS = {
 
 
 def each(values: Sequence[int], rank: int) -> list[int]:
-    """One number for each axis; a single number is used for all."""
+    """Return one number for each axis; a single number is repeated for all."""
     return list(values) * rank if len(values) == 1 else list(values)
 
 
 class Writer:
-    """Nodes and constants so far; `call` is the node that is written now.
+    """The nodes and constants so far; `call` is the node being converted.
 
     aliases  tensor -> what is read instead of it
     mutated  buffer that a run changes -> what it holds afterwards
@@ -53,11 +53,11 @@ class Writer:
         self.call, self._count = call, 0
 
     def name(self, name: str) -> str:
-        """The name of a tensor of the program in our graph."""
+        """Return the current name of a tensor of the program in our graph."""
         return self.aliases.get(name, name)
 
     def makers(self) -> dict[str, Call]:
-        """Tensor -> the call that gives it."""
+        """Map each tensor to the call that makes it."""
         if not self._makers:
             calls = self.program.calls
             self._makers = {name: call for call in calls for name in call.outputs}
@@ -97,7 +97,7 @@ class Writer:
         return self.const(list(values), "int64")
 
     def like(self, value: float, other: str) -> str:
-        """A number in the type of a tensor."""
+        """Return a number as a constant in the type of a tensor."""
         return self.const(value, self.kind(other))
 
     def op(
@@ -119,11 +119,11 @@ class Writer:
         return outputs[0]
 
     def give(self, kind: str, *inputs: str, **attrs: Any) -> None:
-        """The node that makes the first output of the call."""
+        """Add the node that makes the first output of the call."""
         self.op(kind, *inputs, to=self.call.outputs[0], **attrs)
 
     def same(self, name: str, index: int = 0) -> None:
-        """An output is an input unchanged."""
+        """Make an output an alias of an input."""
         self.aliases[self.call.outputs[index]] = self.name(name)
 
     def cast(self, x: str, kind: str) -> str:
@@ -138,7 +138,7 @@ class Writer:
         return made
 
     def as_kind(self, x: str, kind: str) -> str:
-        """The tensor in that type, cast if it has another."""
+        """Return the tensor in a type, cast if it has another."""
         have = self.kinds.get(x, "")
         return x if have == kind else self.cast(x, kind)
 

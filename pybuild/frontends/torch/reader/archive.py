@@ -1,5 +1,5 @@
-"""The bytes of a .pt2 archive to a Program: a zip with JSON and raw weights, for which
-torch is not needed. Everything that can go wrong in a foreign file goes wrong here.
+"""Reads the bytes of a .pt2 archive, a zip with JSON and raw weights, into a Program;
+torch is not needed. All errors of foreign files are raised here.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NUMBERS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
 
 def read(source: str, data: bytes, input_dims: Mapping[str, int]) -> Program:
-    """The program in `data`.
+    """Return the program in `data`.
 
-    input_dims  of dimensions that the program leaves open, by torch's names (s77)
+    input_dims  values of open dimensions, by torch's names (s77)
     Errors      BuildError
     """
     try:
@@ -84,7 +84,7 @@ def _read(source: str, data: bytes, input_dims: Mapping[str, int]) -> Program:
 
 
 def _inner(name: str) -> str:
-    """A file's path without the folder that is called as the archive."""
+    """Return a file's path without the archive's top folder."""
     return name.partition("/")[2]
 
 
@@ -134,7 +134,7 @@ def _given(
     names: list[Any],
     stored: Mapping[str, Array],
 ) -> tuple[dict[str, Array], list[str]]:
-    """Weights by the names of the graph, and the inputs of a user."""
+    """Return the weights by the names of the graph, and the user's inputs."""
     weights, inputs = {}, []
     keys = {
         "parameter": "parameter_name", "buffer": "buffer_name",
@@ -157,7 +157,7 @@ def _given(
 def _taken(
     source: str, specs: list[Any], inputs: list[tuple[str, Any]]
 ) -> tuple[list[str], dict[str, str]]:
-    """Outputs, and what each changed buffer holds after a run."""
+    """Return the outputs, and the value of each changed buffer after a run."""
     buffers = {
         spec["buffer_name"]: spec["arg"]["name"]
         for kind, spec in inputs

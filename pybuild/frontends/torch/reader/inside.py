@@ -1,5 +1,5 @@
-"""Parts of a program that run under `torch.no_grad` or `torch.autocast`: torch.export
-keeps each as a graph inside a node; here they become nodes among the others.
+"""Inlines parts of a program under `torch.no_grad` or `torch.autocast`, which
+torch.export keeps as graphs inside nodes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _VALUES = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_valu
 
 
 def opened(source: str, graph: Mapping[str, Any]) -> dict[str, Any]:
-    """The graph with the nodes of those inside of it, under names of their own.
+    """Return the graph with such nodes replaced by the nodes inside them, under unique
+    names.
 
-    Errors  BuildError for types that autocast chooses when the program runs
+    Errors  BuildError if autocast chooses types when the program runs
     """
     made = {**graph, "nodes": []}
     made |= {kind: dict(graph.get(kind, {})) for kind in _VALUES}
@@ -66,7 +67,7 @@ def _open(
 
 
 def _names(args: list[Any]) -> list[str]:
-    """The names of tensors and sizes, in their order."""
+    """Return the names of tensors and sizes, in order."""
     found = []
     for arg in args:
         kind, value = next(iter(arg.items()))

@@ -32,7 +32,7 @@ class Call:
     """A node: an operator with its arguments by name, as far as they are given.
 
     target   "aten.conv2d.default"
-    outputs  "" where nothing reads one
+    outputs  names; "" for an output that nothing reads
     where    its place, for messages
     """
 
@@ -47,7 +47,8 @@ class Call:
         return default if value is None else value
 
     def tensor(self, *names: str) -> str:
-        """The name of an input that must be a tensor; of one of these arguments."""
+        """Return the name of an input that must be a tensor, from one of these
+        arguments."""
         for name in names:
             if isinstance(self.args.get(name), Ref):
                 return str(self.args[name].name)
@@ -63,12 +64,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Program:
-    """The contents of the file, with every size a number.
+    """The contents of the file, with every size as a number.
 
     weights  parameters, buffers and constants, by the names that nodes use
-    shapes   of every tensor
-    kinds    numpy's name of the element type of every tensor
-    mutated  buffer -> the tensor that it holds after a run
+    shapes   the shape of every tensor
+    kinds    numpy's name of every tensor's element type
+    mutated  buffer -> the tensor with its value after a run
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""Sizes that a program leaves open (s77), and what it computes of them (2*s77 + 1)."""
+"""Sizes that a program leaves open (s77), and sizes computed from them (2*s77 + 1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SYMBOL = re.compile(r"^(?:Symbol\(')?(s\d+)(?:'.*\))?$")
 
 
 class Sizes:
-    """Numbers for a program's symbols, given by a user; its expressions evaluated."""
+    """The user's numbers for a program's symbols; evaluates expressions of them."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Sizes:
                 self.given[symbol] = self.given.pop(axis)
 
     def _named_axes(self, graph: Mapping[str, Any]) -> dict[str, str]:
-        """INPUT.AXIS -> its symbol: a file holds no name of a Dim, and each export may
-        number its symbols otherwise."""
+        """Map INPUT.AXIS to its symbol: a file holds no names of Dims, and each export
+        may number its symbols differently."""
         found = {}
         for one in graph["inputs"]:
             name = next(iter(one.values()))
@@ -73,7 +73,7 @@ class Sizes:
         return tuple(int(self._size(size)) for size in sizes)
 
     def number(self, value: Mapping[str, Any]) -> Any:
-        """A number, or the name of one that the program computes."""
+        """Return a number, or the value of one that the program computes."""
         kind, what = next(iter(value.items()))
         return self._size(self.values[what]) if kind == "as_name" else what
 
@@ -116,9 +116,9 @@ class Sizes:
         return value
 
     def check(self, inputs: Sequence[str]) -> None:
-        """Checks that all symbols of inputs have a number.
+        """Check that all symbols of inputs have a number.
 
-        Errors  BuildError for symbols of inputs that nobody gave a number
+        Errors  BuildError for symbols of inputs without a number
         """
         problems, unknown = [], set(self.given)
         told: set[str] = set()
