@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pybuild
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph, Tensor
 from pybuild.library import Library
+from pybuild.package.totals import totals
 from pybuild.plan.choice import FAIR
 from pybuild.plan.plan import estimate
+from tests.conftest import ROOT
 from tests.fieldnets.measure import loaded
 from tests.graphs.rows import model_of
+
+DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 
 CORES = ("cortex-m4", "cortex-m55")
 SHARES = (0.95, 0.8, 0.65, 0.5, 0.3)
@@ -96,3 +101,14 @@ def test_float_nets_from_seeds(seed: int, core: str) -> None:
     _must_be_best(library)
     whole = library.again(plan="whole").plan
     assert library.plan.arena_bytes <= 0.75 * whole.arena_bytes
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55", "cortex-m3"])
+def test_a_limit_of_much_room_is_as_fast_as_whole_tensors(target: str) -> None:
+    """Kernels take the room that the limit leaves; code is weighed, too."""
+    spent = []
+    model = pybuild.load(DIGITS)
+    limited = model.build(target=target, ram_limit="64K")
+    for library in (limited, model.build(target=target, plan="whole")):
+        spent.append(totals(library.report).instructions)
+    assert spent[0] <= 1.01 * spent[1]
