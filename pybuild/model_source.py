@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 import warnings
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybuild.errors import BuildError, BuildWarning
+from pybuild.errors import BuildError, BuildWarning, close_to
 from pybuild.files.read import read_bytes
 from pybuild.frontends.formats import (
     JSON,
@@ -32,6 +33,7 @@ else:
     Source = Any
 
 _MOST = 200  # characters of a path in a message
+_LISTED = 1000  # names of a folder that are looked at for a hint
 # what a network in memory is exported with, by the module of its class
 _EXPORTS = {
     "torch": "pybuild.load(torch.export.export(model.eval(), (example_input,)))",
@@ -91,6 +93,9 @@ def _of_file(where: str) -> Given:
     except IsADirectoryError as error:
         refuse_folder(path)
         raise BuildError(shown, f"cannot be read ({error.strerror})") from None
+    except FileNotFoundError as error:
+        what = f"cannot be read ({error.strerror})"
+        raise BuildError(shown, what, _near(path)) from None
     except OSError as error:
         raise BuildError(shown, f"cannot be read ({error.strerror})") from None
     kind = format_of(data, where)
@@ -111,6 +116,17 @@ def _no_model(what: Any) -> BuildError:
     if what is None:
         return BuildError("", "None is not a model", hint)
     return BuildError(f"{kind.__module__}.{kind.__qualname__}", "is not a model", hint)
+
+
+def _near(path: Path) -> str:
+    """A hint for a path at which there is no file: the model whose name is nearest."""
+    if not path.parent.is_dir():
+        return f"there is no folder '{path.parent}'"
+    with os.scandir(path.parent) as entries:
+        names = [entry.name for entry in islice(entries, _LISTED)]
+    models = [name for name in names if Path(name).suffix.lower() in SUFFIXES]
+    close = close_to(path.name, models)
+    return f"did you mean '{path.parent / close}'?" if close else ""
 
 
 def recipe_of(fact: FileFact, asked: LoadOptions, what: Source, more: object) -> Recipe:

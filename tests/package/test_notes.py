@@ -3,11 +3,14 @@ file, what is large where flash is larger, and what takes general operators."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import pybuild
 from pybuild.cli import main
+from pybuild.errors import BuildError
 from pybuild.graph_builder import GraphBuilder
 from pybuild.package.page import report_page
 from pybuild.package.report import Report
@@ -89,3 +92,17 @@ def test_nets_of_layers_have_none() -> None:
     for name in ("dynamic.pt2", "mobile.onnx"):
         report = pybuild.load(FOLDER / name, input_dims=DIMS.get(name)).build().report
         assert not [one for one in lines(report) if one.startswith("slow")]
+
+
+def test_a_mistyped_path_leads_to_the_model(tmp_path: Path) -> None:
+    for name in ("kws_int8.tflite", "kws_int8.txt", "other.onnx"):
+        (tmp_path / name).write_bytes(b"")
+    said = f"did you mean '{tmp_path / 'kws_int8.tflite'}'"
+    with pytest.raises(BuildError) as error:
+        pybuild.load(tmp_path / "kws_int.tflite")
+    assert said in str(error.value)
+    with pytest.raises(BuildError, match="there is no folder"):
+        pybuild.load(tmp_path / "models" / "kws_int8.tflite")
+    with pytest.raises(BuildError) as error:
+        pybuild.load(tmp_path / "zzz")
+    assert "did you mean" not in str(error.value)
