@@ -15,14 +15,17 @@ def centred(tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
     quant = tensor.quant
     if quant is None or not any(quant.zero_point):
         return tensor, value
-    zero = np.asarray(quant.zero_point, np.int16)
-    if len(zero) > 1:
-        row = [1] * value.ndim
-        row[quant.axis or 0] = len(zero)
-        zero = zero.reshape(row)
-    made = narrowed(value.astype(np.int16) - zero)
+    made = less_zero(value, np.asarray(quant.zero_point), quant.axis or 0)
     bare = replace(quant, zero_point=(0,))
     return replace(tensor, dtype=DType.of(made), quant=bare), made
+
+
+def less_zero(value: Array, zero: Array, axis: int) -> Array:
+    """Return bytes less their zero point: one number, or one for each along an axis."""
+    row = [1] * value.ndim
+    if zero.size > 1:
+        row[axis] = zero.size
+    return narrowed(value.astype(np.int16) - zero.astype(np.int16).reshape(row))
 
 
 def narrowed(wide: Array) -> Array:

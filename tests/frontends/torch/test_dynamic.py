@@ -12,6 +12,7 @@ import pytest
 
 import pybuild
 from pybuild.boards.device import program_of, run_program
+from pybuild.frontends import graphjson
 from pybuild.frontends.onnx import load as load_onnx
 from pybuild.frontends.torch.load import converted
 from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
@@ -58,6 +59,17 @@ def test_layers_are_sums_of_int8(name: str) -> None:
     assert kinds.count("quantize_dynamic") == 3 and "dense" not in kinds
     weights = (13 + 3) * 32 + 16 * 24 + 24 * 5
     assert library.report.flash.weights <= weights + 3 * 4 * (16 + 16 + 24 + 5)
+
+
+def test_a_graph_in_json_is_the_graph_itself(arrays: Any) -> None:
+    """With the rule of the range, its least scale, and sums."""
+    graph = pybuild.load(FOLDER / "dynamic.pt2").lower()
+    again = graphjson.load("g.json", *graphjson.dump(graph))
+    x = {graph.inputs[0]: arrays["dynamic.0.x"]}
+    (first,), (second,) = (
+        [interpret(one, x)[name] for name in one.outputs] for one in (graph, again)
+    )
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pybuild.frontends.onnx.operators.spatial import arranged_conv, from_rows, t
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Attr, Node, Tensor
 from pybuild.ops import OPERATORS
-from pybuild.ops.fixed_point.centred import narrowed
+from pybuild.ops.fixed_point.centred import less_zero
 from pybuild.ops.hybrid import NO_PADS, most_taps
 from pybuild.records import dataclass
 
@@ -75,14 +75,11 @@ def _layer(flow: Flow, axis: int) -> tuple[str, Op] | None:
         zero = draft.known(op.input(3))
     if zero is None or (zero.ndim > 1 and zero.size > 1):
         return None
+    if zero.size not in (1, weights.shape[axis]):
+        return None
     if (zero == (128 if weights.dtype == np.uint8 else 0)).all():
         return x, op  # as the file's own, by the names that users know
-    row = [1] * weights.ndim
-    row[axis] = zero.size
-    if weights.shape[axis] % zero.size:
-        return None
-    less = weights.astype(np.int16) - zero.astype(np.int16).reshape(row)
-    name = draft.constant(f"{op.input(1)}.centred", narrowed(less))
+    name = draft.constant(f"{op.input(1)}.centred", less_zero(weights, zero, axis))
     return x, replace(op, inputs=(op.inputs[0], name, *op.inputs[2:]))
 
 
@@ -164,8 +161,10 @@ def real_layer(
 
     Errors  BuildError where a sum could leave int32
     """
-    less = weights.astype(np.int16) - zero.astype(np.int16).reshape(-1)
-    value = narrowed(np.ascontiguousarray(less.T))
+    if weights.dtype not in (np.int8, np.uint8) or weights.ndim != 2:
+        what = f"its weights are {weights.dtype}{[*weights.shape]}"
+        raise flow.op.invalid(what, "int8 or uint8, [inputs, outputs]")
+    value = np.ascontiguousarray(less_zero(weights, zero, 1).T)
     if not most_taps(value.shape, 0, DType.of(value)):
         raise flow.op.invalid(f"sums of {value.shape[1]} products do not fit 32 bits")
     constant, name = flow.draft.constant, flow.op.output

@@ -34,6 +34,20 @@ class Hybrid:
     axis: int = 0
 
 
+# int8 values, the names of their scales and of their zero points; "": they have none
+Rows = tuple[Tensor, str, str]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Int8 weights, their scales (one, or one for each output), and the name of the
+    bias, ""."""
+
+    tensor: Tensor
+    factor: Tensor
+    bias: str = ""
+
+
 def is_hybrid(call: Call, x: Tensor, tensor: Tensor) -> bool:
     """Return True if a layer keeps these weights as int8 although its activations are
     float32."""
@@ -64,23 +78,32 @@ def emit(
     around: dict[str, Attr] = {}
     if how.asymmetric and pads != NO_PADS:
         around, attrs = {"pads": pads}, {**attrs, "pads": NO_PADS}
-    q, scale, zero = quantised(call, how, x, around)
+    rows = quantised(call, how, x, around)
     clamp = {"clamp": attrs["clamp"]} if "clamp" in attrs else {}
     attrs = {name: attr for name, attr in attrs.items() if name != "clamp"}
+    names = summed(call, how.layer, rows, Weights(weights, factor, bias), attrs)
+    ends = {"sums_first": how.sums_first, "axis": how.axis, **clamp}
+    call.emit("scale_sums", names, ends)
+
+
+def summed(
+    call: Call, layer: str, x: Rows, w: Weights, attrs: Mapping[str, Attr]
+) -> tuple[str, ...]:
+    """Emit the sums of a layer; return what a scale_sums of them reads."""
+    q, scale, zero = x
     shape = Tensor(f"{call.label}_sums", (1,), DType.INT32)
-    sums = call.between(f"{how.layer}_sums", (q.name, weights.name), attrs, shape)
-    names = [sums.name, scale, factor.name, bias]
+    sums = call.between(f"{layer}_sums", (q.name, w.tensor.name), attrs, shape)
+    names = [sums.name, scale, w.factor.name, w.bias]
     if zero:
-        names += [zero, weights.name]
+        names += [zero, w.tensor.name]
     while not names[-1]:
         names.pop()
-    ends = {"sums_first": how.sums_first, "axis": how.axis, **clamp}
-    call.emit("scale_sums", tuple(names), ends)
+    return tuple(names)
 
 
 def quantised(
     call: Call, how: Hybrid, x: Tensor, around: Mapping[str, Attr] | None = None
-) -> tuple[Tensor, str, str]:
+) -> Rows:
     """Return the input as int8, its scales, and its zero points; "" if it has none."""
     builder, each = call.builder, (how.batches,)
     names = [(f"{x.name}_scale", DType.FLOAT32)]

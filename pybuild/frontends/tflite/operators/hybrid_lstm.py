@@ -12,24 +12,19 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.draft.flow import Flow
-from pybuild.frontends.tflite.operators.hybrid import Hybrid, is_hybrid, quantised
+from pybuild.frontends.tflite.operators.hybrid import (
+    Hybrid,
+    Rows,
+    Weights,
+    is_hybrid,
+    quantised,
+    summed,
+)
 from pybuild.ir.graph import Attr, Tensor
 from pybuild.records import dataclass
 
 GATES = 4
 _LIMITS = {"relu": (0.0, None), "relu_n1_to_1": (-1.0, 1.0), "relu6": (0.0, 6.0)}
-# names of int8 rows, of their scales and of their zero points; "": they have none
-Rows = tuple[Tensor, str, str]
-
-
-@dataclass(frozen=True)
-class Gates:
-    """The weights of all gates as one layer: [4 * units, inputs], a scale for each row,
-    and the bias, ""."""
-
-    weights: Tensor
-    factor: Tensor
-    bias: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,10 +36,12 @@ class Cell:
     asymmetric: bool
 
 
-def gates_of(call: Call, x: Tensor, first: int, bias: int = 0) -> Gates | None:
-    """The gates whose weights are inputs from `first` on; None where they are not int8.
+def gates_of(call: Call, x: Tensor, first: int, bias: int = 0) -> Weights | None:
+    """Return the weights of all gates as one layer, [4 * units, inputs]; None where
+    they are not int8.
 
-    Errors  BuildError for gates of several types
+    first, bias  the inputs of the first gate; bias 0: there is none
+    Errors       BuildError for gates of several types, shapes or scales
     """
     held = [call.held(first + gate) for gate in range(GATES)]
     kept = [is_hybrid(call, x, tensor) for tensor, _ in held]
@@ -52,15 +49,26 @@ def gates_of(call: Call, x: Tensor, first: int, bias: int = 0) -> Gates | None:
         return None
     if not all(kept):
         raise call.error("has gates of int8 weights and others", "convert it anew")
-    scales = [np.full(len(v), t.scale, np.float32) for t, v in held]
+    shape = held[0][1].shape
+    if len(shape) != 2 or any(value.shape != shape for _, value in held):
+        shapes = ", ".join(str([*value.shape]) for _, value in held)
+        raise call.error(f"has gates of weights {shapes}", "[units, inputs], all alike")
+    if any(tensor.quant is None or len(tensor.quant.scale) > 1 for tensor, _ in held):
+        raise call.error("has a gate with several scales", "one for each gate")
+    scales = [np.full(shape[0], tensor.scale, np.float32) for tensor, _ in held]
     whole = np.concatenate([value for _, value in held])
     builder, name = call.builder, held[0][0].name
     weights = builder.add(Tensor(f"{name}_gates", whole.shape, DType.INT8), whole)
     factor = _constant(call, f"{name}_scales", np.concatenate(scales))
     if not bias:
-        return Gates(weights, factor)
-    rows = np.concatenate([call.held(bias + gate)[1] for gate in range(GATES)])
-    return Gates(weights, factor, _constant(call, f"{name}_bias", rows).name)
+        return Weights(weights, factor)
+    rows = [call.held(bias + gate) for gate in range(GATES)]
+    for tensor, value in rows:
+        if tensor.dtype is not DType.FLOAT32 or value.shape != shape[:1]:
+            what = f"bias '{tensor.name}' is {tensor.dtype.value}{[*value.shape]}"
+            raise call.error(what, f"float32[{shape[0]}]")
+    whole = np.concatenate([value for _, value in rows])
+    return Weights(weights, factor, _constant(call, f"{name}_bias", whole).name)
 
 
 def _constant(call: Call, name: str, value: Array) -> Tensor:
@@ -71,8 +79,8 @@ def _constant(call: Call, name: str, value: Array) -> Tensor:
 def steps(
     call: Call,
     x: Tensor,
-    seen: Gates,
-    known: Gates,
+    seen: Weights,
+    known: Weights,
     states: tuple[Tensor, Tensor],
     cell: Cell,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -81,6 +89,11 @@ def steps(
     Each row of the input, and of the state, has a scale of its own.
     """
     flow, (count, batch, width) = Flow(call), x.shape
+    units = seen.tensor.shape[0] // GATES
+    for state in states:
+        if state.shape != (batch, units) or state.dtype is not DType.FLOAT32:
+            what = f"state '{state.name}' is {state.dtype.value}{[*state.shape]}"
+            raise call.error(what, f"float32[{batch},{units}]")
     flat = flow.reshape(x, (count * batch, width))
     q, scale, zero = quantised(
         call, Hybrid("dense", count * batch, cell.asymmetric), flat
@@ -111,18 +124,10 @@ def _at(flow: Flow, marks: Tensor | None, step: int) -> str:
     return flow.reshape(flow.part(marks, 0, step, step + 1), marks.shape[1:]).name
 
 
-def _product(call: Call, x: Rows, gates: Gates) -> Tensor:
-    q, scale, zero = x
-    shape = Tensor(f"{call.label}_sums", (1,), DType.INT32)
-    sums = call.between("dense_sums", (q.name, gates.weights.name), {}, shape)
-    names = [sums.name, scale, gates.factor.name, gates.bias]
-    if zero:
-        names += [zero, gates.weights.name]
-    while not names[-1]:
-        names.pop()
+def _product(call: Call, x: Rows, gates: Weights) -> Tensor:
     ends: dict[str, Attr] = {"sums_first": False, "axis": 0}
     real = Tensor(f"{call.label}_real", (1,), DType.FLOAT32)
-    return call.between("scale_sums", tuple(names), ends, real)
+    return call.between("scale_sums", summed(call, "dense", x, gates, {}), ends, real)
 
 
 def _step(flow: Flow, total: Tensor, c: Tensor, cell: Cell) -> tuple[Tensor, Tensor]:

@@ -56,10 +56,12 @@ def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
     return {"strides": strides, "dilations": dilations, "pads": pads}
 
 
-def weights(call: Call, x: Tensor, keep: bool = True) -> tuple[Tensor, Array]:
+def weights(
+    call: Call, x: Tensor, keep: bool = True, at: int = 1
+) -> tuple[Tensor, Array]:
     """Return constant weights; dequantised if the activations are float32, unless the
     layer quantises these."""
-    tensor, value = call.held(1)
+    tensor, value = call.held(at)
     if keep and is_hybrid(call, x, tensor):
         return tensor, value
     if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:

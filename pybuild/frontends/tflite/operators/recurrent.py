@@ -10,10 +10,10 @@ from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators import layers
 from pybuild.frontends.tflite.operators.elements import typed
+from pybuild.frontends.tflite.operators.hybrid import Weights
 from pybuild.frontends.tflite.operators.hybrid_lstm import (
     GATES,
     Cell,
-    Gates,
     gates_of,
     steps,
 )
@@ -72,14 +72,13 @@ def lstm(call: Call) -> None:
 
 
 def _real(call: Call, x: Tensor, position: int) -> str:
-    """A gate's weights or bias; float32 ones where the activations are."""
-    tensor, value = call.held(position)
-    if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
-        return call.builder.add(*layers.dequantised(call, tensor, value)).name
-    return call.tensor(position).name
+    """Return a gate's weights or bias; float32 ones if the activations are."""
+    if x.dtype is not DType.FLOAT32:
+        return call.tensor(position).name
+    return call.builder.add(*layers.weights(call, x, False, position)).name
 
 
-def _in_int8(call: Call, x: Tensor, gates: tuple[Gates, Gates], cell: Cell) -> None:
+def _in_int8(call: Call, x: Tensor, gates: tuple[Weights, Weights], cell: Cell) -> None:
     """The operator with int8 weights on float32 activations."""
     flow, major = Flow(call), bool(call.option("TimeMajor"))
     if len(x.shape) != 3:

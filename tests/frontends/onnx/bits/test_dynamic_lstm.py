@@ -180,6 +180,15 @@ def test_lengths_that_differ_are_refused() -> None:
         _model(model.SerializeToString())
 
 
+def test_weights_of_real_numbers_are_refused() -> None:
+    model = onnx.load_from_string(net())
+    one = next(t for t in model.graph.initializer if t.name == "r")
+    real = numpy_helper.to_array(one).astype(np.float32)
+    one.CopyFrom(numpy_helper.from_array(real, "r"))
+    with pytest.raises(BuildError, match="its weights are float32"):
+        _model(model.SerializeToString())
+
+
 def test_weights_that_are_computed_are_refused() -> None:
     model = onnx.load_from_string(net())
     names = model.graph.node[0].input

@@ -5,6 +5,7 @@ a byte.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,33 @@ def test_on_a_board() -> None:
 def test_what_is_refused(how: dict[str, Any], said: str) -> None:
     with pytest.raises(BuildError, match=said):
         pybuild.load(lstm(**how).bytes())
+
+
+# a tensor of the file, and what it is instead; the message
+DAMAGED: dict[str, tuple[int, dict[str, Any], str]] = {
+    "narrow": (2, {"shape": (UNITS, 4)}, r"\[7, 5\], \[7, 4\]"),
+    "short": (3, {"shape": (UNITS - 1, WIDTH)}, "gates of weights"),
+    "flat": (1, {"shape": (UNITS * WIDTH,)}, r"gates of weights \[35\]"),
+    "several scales": (
+        1, {"scale": (0.01,) * UNITS, "zero_point": (0,) * UNITS}, "several scales",
+    ),
+    "bias of two axes": (9, {"shape": (UNITS, 1)}, r"bias 't9' is float32\[7, 1\]"),
+    "bias of integers": (9, {"kind": "INT32"}, "bias 't9' is int32"),
+    "state of two": (13, {"shape": (2, UNITS)}, r"state 't13' is float32\[2, 7\]"),
+    "flat state": (14, {"shape": (UNITS,)}, r"state 't14' is float32\[7\]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_what_does_not_fit_is_refused(name: str) -> None:
+    one, (index, facts, said) = lstm(), DAMAGED[name]
+    tensor = one.tensors[index]
+    if tensor.data is not None and not tensor.variable:
+        kind = np.int32 if "kind" in facts else np.asarray(tensor.data).dtype
+        facts = {**facts, "data": np.ones(facts.get("shape", tensor.shape), kind)}
+    one.tensors[index] = replace(tensor, **facts)
+    with pytest.raises(BuildError, match=said):
+        pybuild.load(one.bytes())
 
 
 def test_weights_of_svdf_are_real_numbers() -> None:
