@@ -15,7 +15,7 @@ from pybuild.ecosystems.tvm import must_not_clash, tvm_problems
 from pybuild.emit.tables.assemble import make_tables
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
-from pybuild.files.garbage import seldom_collected
+from pybuild.files.garbage_collection import seldom_collected
 from pybuild.ir.graph import Graph, signature, verify
 from pybuild.library import Library, with_image
 from pybuild.options.option import options_in, parse_options

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from types import ModuleType
 from typing import Any
 
-from pybuild.files.garbage import collect_seldom
+from pybuild.files.garbage_collection import collect_seldom
 
 
 def worker_pool(count: int) -> ProcessPoolExecutor:
