@@ -44,7 +44,8 @@ from pybuild.records import dataclass
 _INT32 = 1 << 31
 _MOST = 64  # layers whose scales are remembered
 _EXACT = ("away", "even")  # of int16: by a scale of float64
-_MORE = 256  # than a scaled sum: a zero point, and what rounds up
+# than a scaled sum: a zero point, and what rounds up; of int16
+_MORE, _MORE16 = 256, 1 << 17
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,8 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
     over, far = reach >= _INT32, np.zeros(len(reach), bool)
     wide = operand(node, graph, 0).dtype is DType.INT16
     if made.rounding in ("single", "away") or (made.rounding == "even" and wide):
-        far = reach * np.asarray(made.scales) + _MORE >= _INT32
+        more = _MORE16 if wide else _MORE
+        far = reach * np.asarray(made.scales) + more >= _INT32
     if not (over | far).any():
         return
     still = still_channels(node, graph, made)
@@ -227,7 +229,7 @@ def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Arra
     y: Numbers
     if made.rounding in _EXACT and is_wide:
         rounded = np.rint if made.rounding == "even" else rounded_away
-        y = rounded(acc.astype(np.float64) * np.asarray(made.scales))
+        y = rounded(acc.astype(np.float64) * np.asarray(made.scales)) + made.y_zero
     elif made.rounding == "even":
         with np.errstate(over="ignore"):
             y = np.rint(acc.astype(np.float32) * np.asarray(made.scales, np.float32))
@@ -244,7 +246,7 @@ def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     if operand(node, graph, 0).dtype is DType.FLOAT32:
         return (_float_end(node, conv_sums(node, graph, x, w, np.float64), values),)
     made = conv_parameters(node, graph)
-    centred, sizes = x.astype(np.int16) - made.x_zero, (x.itemsize, w.itemsize)
+    centred, sizes = without_zero(x, made), (x.itemsize, w.itemsize)
     acc = conv_sums(node, graph, centred, w, exact(w[0].size, *sizes))
     return (finish(node, graph, _with_bias(acc, values), made),)
 
@@ -257,9 +259,14 @@ def depthwise(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
             _float_end(node, depthwise_sums(node, graph, x, w, np.float64), values),
         )
     made = conv_parameters(node, graph)
-    centred = x.astype(np.int16) - made.x_zero
-    acc = depthwise_sums(node, graph, centred, w, np.int64)
+    acc = depthwise_sums(node, graph, without_zero(x, made), w, np.int64)
     return (finish(node, graph, _with_bias(acc, values), made),)
+
+
+def without_zero(x: Array, made: ConvParameters) -> Array:
+    """x - x_zero, in a type that holds it."""
+    wide: Array = x.astype(np.int16 if x.dtype == np.int8 else np.int32) - made.x_zero
+    return wide
 
 
 def exact(terms: int, x: int = 1, w: int = 1) -> type[np.floating]:

@@ -13,6 +13,7 @@ from pybuild.ops.conv import (
     exact,
     finish,
     products,
+    without_zero,
 )
 
 
@@ -40,7 +41,7 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
         return (clamped(node, acc.astype(np.float32)),)
     made = conv_parameters(node, graph)
     kind = exact(w.shape[1], x.itemsize, w.itemsize)
-    rows = (x.astype(np.int16) - made.x_zero).astype(kind)
+    rows = without_zero(x, made).astype(kind)
     sums = products(rows, w).astype(np.int64)
     if bias is not None:
         sums = sums + bias.astype(np.int64)

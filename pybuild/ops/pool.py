@@ -97,7 +97,7 @@ def same_quant(x: Tensor, y: Tensor) -> bool:
 def infer(node: Node, graph: Graph) -> Types:
     """Shapes  x [N,H,W,C]  y [N,OH,OW,C]"""
     x = operand(node, graph, 0)
-    dtype = computable(node, graph, x)
+    dtype = computable(node, graph, x, zero=node.op == "max_pool2d")
     if len(x.shape) != 4:
         raise invalid(node, graph, f"needs x[N,H,W,C], has {x.shape}")
     kernel = node.attrs["kernel"]

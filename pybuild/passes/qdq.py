@@ -1,5 +1,5 @@
 """QDQ to integers: float operators between dequantize and quantize become int8;
-layers and movement int16, too, where all zero points are 0.
+layers and movement int16, too.
 
 Only pairs that the file means as integers (attribute `simulated`, from the ONNX
 frontend); what is left stays float between its dequantize and quantize.
@@ -47,12 +47,9 @@ class Form:
 
 
 def form_of(tensor: Tensor) -> Form | None:
-    """The form of integers that operators here compute with: one scale; int16 has no
-    zero point."""
+    """The form of integers that operators here compute with: of one scale."""
     quant = tensor.quant
     if tensor.dtype not in _BIAS or quant is None or len(quant.scale) != 1:
-        return None
-    if tensor.dtype is DType.INT16 and any(quant.zero_point):
         return None
     return Form(quant, tensor.dtype)
 

@@ -74,6 +74,8 @@ PLANES = (
 )
 RULES = ("wide", "double")
 LOUD, QUIET, GREAT, FAR, TIES = "loud", "quiet", "great", "far", "ties"
+# of the input, of the output
+ZEROS = ((-32768, 301), (32767, -32768), (-7, 32767), (4097, 0), (0, -12345))
 
 
 def _dense(weights: Array, bias: int, scale: float, y_scale: float = 1.0) -> Graph:
@@ -165,7 +167,7 @@ def test_pairs_of_products_are_the_cheapest_on_a_core_that_has_them() -> None:
 # ---- fast kernels ----
 
 
-def layer(number: int, rule: str, kind: str) -> Case:
+def layer(number: int, rule: str, kind: str, zeros: tuple[int, int] = (0, 0)) -> Case:
     """Loud: all weights at one end, so that sums are as great as they can be; quiet:
     channels whose factor is far below the others'; great: scales that raise sums; far:
     biases of 41 bits; ties: scales that are powers of two, so that many sums are
@@ -197,7 +199,7 @@ def layer(number: int, rule: str, kind: str) -> Case:
         scales = 2.0 ** -chance.integers(4, 9, outs)
         weights, bias = np.clip(weights, -3, 3), bias // 100
     inputs = (
-        tensor(x, DType.INT16, 1.0),
+        tensor(x, DType.INT16, 1.0, zeros[0]),
         (w, INT8, Quant(tuple(np.float32(scales).tolist()), (0,) * outs, axis)),
         ((outs,), DType.INT64, None),
     )
@@ -209,8 +211,8 @@ def layer(number: int, rule: str, kind: str) -> Case:
     if op == "conv2d":
         attrs["groups"] = x[3] // w[3]
     fixed = {1: weights.astype(np.int8), 2: bias.astype(np.int64)}
-    made = case(op, inputs, tensor((), DType.INT16, 1.0), fixed, rounding=rule,
-                **attrs)  # fmt: skip
+    out = tensor((), DType.INT16, 1.0, zeros[1])
+    made = case(op, inputs, out, fixed, rounding=rule, **attrs)
     return made if kind != LOUD else _at_ends(made)
 
 
@@ -229,13 +231,16 @@ def _cases() -> Iterator[Case]:
                 yield layer(number, rule, kind)
         if number % 2 == 0:
             yield layer(number, "even", (LOUD, TIES, FAR, QUIET, "")[number % 5])
+        if number % 2 or number % 4 == 0:
+            kind = (LOUD, TIES, FAR, QUIET, "")[number // 2 % 5]
+            yield layer(number, "even", kind, ZEROS[number % 5])
     for number in (0, 3, 11, 12):
         yield layer(number, "double", QUIET)
 
 
 @cache
 def _jobs() -> list[tuple[str, Job]]:
-    return named_jobs(_cases(), CORES, FAST)
+    return named_jobs(_cases(), (*CORES, "generic"), (*FAST, "_zero"))
 
 
 def test_forms() -> None:
@@ -244,7 +249,8 @@ def test_forms() -> None:
     forms = ("_high", "_shifted", "_parts", "_wide", "_exact", "_real", "_double",
              "_precise", "_exact_even", "_real_even")  # fmt: skip
     planes = ("_6and1_", "_3and1_", "_of1", "_of6", "_of7", "_four", "_again", "_held")
-    for form in (*forms, "_s64", *planes, "_planes_3rows_left1_right1_odd"):
+    beside = "_planes_3rows_left1_right1_odd", "evenzero", "oddzero"
+    for form in (*forms, "_s64", *planes, *beside, "_s64_zero", "precise_zero"):
         assert form in names, form
 
 

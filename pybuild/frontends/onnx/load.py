@@ -13,7 +13,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem, ValuesNeeded
 from pybuild.frontends.onnx.classical.table import CLASSICAL
-from pybuild.frontends.onnx.draft import empty
+from pybuild.frontends.onnx.draft import empty, unsigned
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
@@ -264,8 +264,8 @@ def _names(model: OnnxModel) -> set[str]:
 
 
 def _add_inputs(draft: Draft, model: OnnxModel) -> bool:
-    """Add the input tensors, and an int8 twin for each uint8 one; return False if one
-    is too large."""
+    """Add the input tensors, and a signed twin for each unsigned one that is quantised;
+    return False if one is too large."""
     before = len(draft.problems)
     for value in model.inputs:
         if value.dtype not in TYPES:
@@ -278,18 +278,10 @@ def _add_inputs(draft: Draft, model: OnnxModel) -> bool:
             draft.problems.append(Problem(draft.source, what))
         draft.tensors[value.name] = tensor
         if dtype is DType.UINT8:
-            _add_unsigned_input(draft, tensor)
+            unsigned.emit_twin(draft, value.name, found or Quant((1.0,), (-128,)))
+        elif dtype is DType.UINT16 and found is not None:
+            unsigned.emit_twin(draft, value.name, found)
     return len(draft.problems) == before
-
-
-def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
-    inner = tensor.quant or Quant((1.0,), (-128,))
-    outer = replace(inner, zero_point=tuple(z + 128 for z in inner.zero_point))
-    draft.tensors[tensor.name] = replace(tensor, quant=outer)
-    name = draft.fresh(f"{tensor.name}.int8")
-    draft.emit("quantize", name, [tensor.name], name, dtype=DType.INT8, quant=inner)
-    draft.inner[tensor.name] = name
-    draft.unsigned.add(name)
 
 
 def _import(draft: Draft, op: Op) -> None:
@@ -348,25 +340,21 @@ def _note_unsigned(draft: Draft, op: Op) -> None:
 
 
 def _finish_outputs(draft: Draft, model: OnnxModel) -> None:
-    """Check that every output exists; turn outputs that the file has as uint8 back into
-    uint8."""
+    """Check that every output exists; turn outputs that the file has as unsigned back
+    into their type."""
     for value in model.outputs:
         if not draft.has(value.name):
             what = f"output '{value.name}' is never computed"
             draft.problems.append(Problem(draft.source, what))
             continue
         tensor = draft.tensor(value.name)
-        if value.name in draft.constants or value.dtype != "uint8":
+        if value.name in draft.constants or value.dtype not in ("uint8", "uint16"):
             continue
-        if tensor.dtype is not DType.INT8:
+        if tensor.dtype is not unsigned.held(value.dtype):
             continue
-        inner = tensor.quant or Quant((1.0,), (-128,))
-        name = draft.fresh(f"{value.name}.int8")
+        name = draft.fresh(f"{value.name}.{tensor.dtype.value}")
         draft.renamed(value.name, name)
-        outer = replace(inner, zero_point=tuple(z + 128 for z in inner.zero_point))
-        draft.emit(
-            "quantize", value.name, [name], value.name, dtype=DType.UINT8, quant=outer
-        )
+        unsigned.emit_unsigned(draft, name, value.name)
 
 
 def _counts(draft: Draft, model: OnnxModel) -> dict[str, Bound]:

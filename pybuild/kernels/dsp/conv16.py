@@ -7,6 +7,8 @@ leave 32 bits are summed in runs that do not.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pybuild.dtype import Array, Ints
@@ -31,6 +33,7 @@ _MANY = 8  # words, of which one more is not a large part
 class Layer:
     """A layer as its kernel sees it.
 
+    x_zero            of the input: what a column beside the row holds
     channels, pixels  of the output that are summed together
     run_turns         of the innermost loop, whose sums are then added to those of 64
                       bits; 0: there are none
@@ -38,6 +41,7 @@ class Layer:
 
     window: Window
     epilogue: End16
+    x_zero: int
     channels: int
     pixels: int
     run_turns: int = 0
@@ -112,7 +116,8 @@ class Layer:
         """The part of the key for copying windows that leave the row."""
         if not self.window.padded:
             return ""
-        return "odd" if self.window.group_channels % 2 else "even"
+        kind = "odd" if self.window.group_channels % 2 else "even"
+        return kind + "zero" * bool(self.x_zero)
 
     @property
     def rest(self) -> int:
@@ -214,10 +219,10 @@ def _block_cost(layer: Layer, pixels: int) -> int:
     return layer.blocks * block + copied
 
 
-def _layers(window: Window, epilogue: End16) -> list[Layer]:
+def _layers(window: Window, epilogue: End16, x_zero: int) -> list[Layer]:
     ways = ((2, 3), (2, 2), (4, 1), (2, 1))
     return [
-        Layer(window, epilogue, channels, pixels)
+        Layer(window, epilogue, x_zero, channels, pixels)
         for channels, pixels in ways
         if channels <= window.group_outputs and pixels <= window.out_width
     ]
@@ -237,12 +242,12 @@ def candidates(
     kernels = kernels_of(node, graph)
     if kernels.shape[1] < _FEWEST_TAPS or window.group_outputs < 2:
         return []
-    epilogue, bias = sums16(node, graph, kernels, target)
-    layer = min(_layers(window, epilogue), key=_cost)
+    epilogue, bias, x_zero = sums16(node, graph, kernels, target)
+    layer = min(_layers(window, epilogue, x_zero), key=_cost)
     if epilogue.long:
         lanes = _lanes(layer, kernels)
         most = turns_of_run(lanes, lanes.shape[1], _LANES * layer.unrolled)
-        layer = Layer(window, epilogue, layer.channels, layer.pixels, most)
+        layer = replace(layer, run_turns=most)
     k = kernel(layer)
     return [
         Candidate(

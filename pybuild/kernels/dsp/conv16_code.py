@@ -38,7 +38,7 @@ def kernel(layer: Layer) -> Builder:
     """y[ox,o] = finish(bias[o] + sum(x * w)), a block at a time.
 
     Shapes  rows x [W,C], y [OW,O]; weights of `pack`; ends of End16
-    Source  columns outside the row count as 0; rows are the runner's
+    Source  columns outside the row count as x_zero; rows are the runner's
     """
     return _Writer(layer).write()
 
@@ -60,6 +60,9 @@ class _Writer:
         self.inputs: Expr = g.channels
         self.outputs: Expr = self.out_channels
         self.start: Expr = const(0)
+        self.x_zero: Expr = const(0)
+        if layer.edges and layer.x_zero:
+            self.x_zero = k.arg("x_zero", layer.x_zero)
         if not layer.direct:
             self.patch = k.row("patch", g.rows + 3, INT32, writable=True)
 
@@ -117,7 +120,7 @@ class _Writer:
         with k.when(g.fits(x0)):
             self._inside(x0, to)
         with k.otherwise():
-            if self.layer.edges == "odd":
+            if self.layer.edges.startswith("odd"):
                 self._halves(x0, to)
             else:
                 self._columns(x0, to)
@@ -153,9 +156,13 @@ class _Writer:
                 with k.loop("at", self.inputs, 0, 2) as at:
                     k.store(to, 0, wide(x, at))
                     k.assign(to, offset(to, n))
-            with k.otherwise(), k.loop("at", self.inputs, 0, 2):
-                k.store(to, 0, const(0))
-                k.assign(to, offset(to, n))
+            with k.otherwise():
+                both = self.x_zero
+                if self.layer.x_zero:
+                    both = k.let("both", LOW_HALVES(both, both))
+                with k.loop("at", self.inputs, 0, 2):
+                    k.store(to, 0, both)
+                    k.assign(to, offset(to, n))
 
     def _halves(self, x0: Expr, to: Var) -> None:
         """Copies value by value, because a column may end within a word."""
@@ -168,7 +175,7 @@ class _Writer:
                 inside = const(0) <= minimum(column, g.width - 1 - column)
                 x = k.let("x", offset(row, column * g.channels + self.start))
                 with k.loop("at", self.inputs) as at:
-                    value = k.let("value", 0)
+                    value = k.let("value", self.x_zero)
                     with k.when(inside):
                         k.assign(value, i32(load(x, at)))
                     # the high half of a word that ends here has a weight of 0

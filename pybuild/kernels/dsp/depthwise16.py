@@ -74,7 +74,7 @@ def kernel(layer: Layer) -> Builder:
     """y[ox,c*M+m] = finish(bias[c*M+m] + sum over taps (x[c] * w[tap,c*M+m])).
 
     Shapes  rows x [W,C], y [OW,C*M]; weights of `pack`; bias int32[C*M]
-    Source  columns outside the row count as 0; rows are the runner's
+    Source  columns outside the row count as x_zero; rows are the runner's
     """
     k, w = Builder(layer.name, layer.doc), layer.window
     y = k.row("y", 0, INT16, writable=True)
@@ -135,7 +135,7 @@ def candidates(
     known = on_pairs16(node, graph, target) if suits else None
     if known is None:
         return []
-    kernels, finish, bias = known
+    kernels, finish, bias, x_zero = known
     layer = Layer(window, finish)
     k = kernel(layer)
     tables = (pack(layer, kernels), Packed("bias", bias, order=EACH), *finish.tables())
@@ -147,7 +147,7 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=tables + outside_pixel(window, 0, INT16),
+            constants=tables + outside_pixel(window, x_zero, INT16),
             images=calls[0],
             bands=calls[1],
             cost=pixels * window.channels * each,

@@ -106,8 +106,8 @@ def _ended(
     if takes_int16(node, graph):
         if "dsp" not in target.features or most << 15 > _MOST:
             return None
-        wide, bias = sums16(node, graph, kernels, target)
-        return None if DType.of(bias) is not DType.INT32 else (wide, bias, 0)
+        wide, bias, x_zero = sums16(node, graph, kernels, target)
+        return None if DType.of(bias) is not DType.INT32 else (wide, bias, x_zero)
     if not takes_pairs(node, graph, target) or 256 * 256 * most > _MOST:
         return None
     sums, epilogue = ended_sums(node, graph, kernels)

@@ -75,10 +75,16 @@ class Layer:
         return self.window.kernel_h * self.window.kernel_w
 
     @property
+    def may_skip(self) -> bool:
+        """Taps on padding add nothing: of bytes the zero point is taken off as they are
+        widened."""
+        return self.whole and (self.elem is DType.INT8 or self.x_zero == 0)
+
+    @property
     def skips_rows(self) -> bool:
         """Windows that reach above or below the image sum only the rows inside it:
         there is a loop over these rows, and no padding is stored."""
-        beside = self.whole and self.image.padded(self.window.rows)
+        beside = self.may_skip and self.image.padded(self.window.rows)
         met = min(self.image.inside(self.window.rows)) > 0
         return beside and met and self.taps > UNROLLED
 
@@ -89,7 +95,7 @@ class Layer:
         w = self.window
         few = -(-w.out_width // self.pixels) <= _BLOCKS
         shared = self.taps <= UNROLLED and w.stride_w == 1 and self.elem is DType.INT8
-        return self.whole and w.padded and few and not shared
+        return self.may_skip and w.padded and few and not shared
 
     @property
     def skips(self) -> str:

@@ -52,12 +52,13 @@ _LEAST = 17  # bits to the right, so that the high half of a product is enough
 
 @dataclass(frozen=True)
 class End16:
-    """y = clamp(rule(acc + bias))
+    """y = clamp(rule(acc + bias) + zero)
 
     form    the rule's name in _GIVEN
     rows    [channel, word] the rule's numbers
     long    whether sums have 64 bits; the bias is then added at the end
     told    the rule in words, for readers of the C
+    zero    of the output, within its limits low and high
     """
 
     form: str
@@ -66,6 +67,7 @@ class End16:
     high: int
     long: bool
     told: str
+    zero: int = 0
 
     @property
     def is_cheap(self) -> bool:
@@ -106,7 +108,8 @@ class End16:
     def key(self) -> str:
         """The key that distinguishes the code of two layers."""
         clamped = "clamped" if self.clamped and self.is_cheap else ""
-        parts = (self.form, "s64" if self.long else "", clamped)
+        zero = "zero" if self.zero else ""
+        parts = (self.form, "s64" if self.long else "", clamped, zero)
         return "_".join(p for p in parts if p)
 
     @property
@@ -135,6 +138,7 @@ def end16(finish: Finish, channels: int, long: bool, mulhi: bool) -> End16:
     finish  from layers/weights.py
     mulhi   whether the core computes high halves of products
     """
+    zero = 0
     if isinstance(finish, Int8Finish):
         rule = finish.rule
         left = rule.left or (0,) * len(rule.shifts)
@@ -144,11 +148,12 @@ def end16(finish: Finish, channels: int, long: bool, mulhi: bool) -> End16:
         assert isinstance(finish, Finish16)
         form, columns = _columns(finish, long, mulhi)
         low, high, rounds = finish.low, finish.high, finish.rounds
+        zero = finish.zero
     factors = np.asarray(columns, np.int64).T
     rows = np.broadcast_to(factors, (channels, factors.shape[1]))
     # the table has a row of each channel, also where all have one factor
     told = f"{rounds}; factors of each channel"
-    return End16(form, rows, low, high, long, told)
+    return End16(form, rows, low, high, long, told, zero)
 
 
 def _columns(
@@ -193,6 +198,8 @@ class Bound16:
         if not epilogue.is_cheap or epilogue.clamped:
             self.bound["lowest"] = k.arg("lowest", epilogue.low)
             self.bound["most"] = k.arg("most", epilogue.high)
+        if epilogue.zero:
+            self.bound["y_zero"] = k.arg("y_zero", epilogue.zero)
 
     @property
     def values(self) -> dict[str, Expr]:
@@ -255,6 +262,8 @@ class Bound16:
         return self._held(((acc >> 16) * factor + (low >> 16) + half) >> shift)
 
     def _held(self, value: Expr) -> Expr:
+        if "y_zero" in self.bound:
+            value = value + self.bound["y_zero"]
         if not self.epilogue.clamped:
             return cast(SATURATE16(value), INT16)
         low, high = self.bound["lowest"], self.bound["most"]
@@ -277,6 +286,7 @@ class Bound16:
                 total = total + (i64(load(row, 1)) * (1 << 32) + lower)
             words = [load(row, first + i) for i in range(epilogue.size - first)]
             value = self._value(known["acc"], k.let("total", total), words)
+            value = value + known["y_zero"] if "y_zero" in known else value
             low, high = known["lowest"], known["most"]
             held = minimum(maximum(value, low), high)
             k.store(known["y"], 0, cast(held, INT16))

@@ -88,12 +88,13 @@ def long_high(multiplier: int, shift: int, most: int) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Finish16:
-    """clamp(round(sum * scale))
+    """clamp(round(sum * scale) + zero)
 
     multipliers, rests  one for each output channel, or one for all
     shifts              bits to the right, at least 1
     rests empty: `WIDE`; shifts too: `HIGH`
     by_parts            else a name of BY_PARTS
+    zero                of the output, within its limits low and high
     """
 
     multipliers: tuple[int, ...]
@@ -102,12 +103,13 @@ class Finish16:
     low: int
     high: int
     by_parts: str = ""
+    zero: int = 0
 
     @property
     def key(self) -> str:
         kind = "channel" if len(self.multipliers) > 1 else "tensor"
         form = "high" if not self.shifts else self.by_parts if self.rests else "wide"
-        return f"{kind}_{form}"
+        return f"{kind}_{form}{'_zero' * bool(self.zero)}"
 
     @property
     def words(self) -> str:
@@ -149,8 +151,9 @@ class Finish16:
         shifts = k.row("shifts", at + 1, INT8) if self.shifts else None
         rests = k.row("rests", at + 2, INT32) if self.rests else None
         low, high = k.arg("low", self.low), k.arg("high", self.high)
+        zero = k.arg("y_zero", self.zero) if self.zero else None
         one = len(self.multipliers) == 1
-        return _Bound(multipliers, shifts, rests, low, high, one, self.by_parts)
+        return _Bound(multipliers, shifts, rests, low, high, zero, one, self.by_parts)
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,7 @@ class _Bound:
     rests: Expr | None
     low: Expr
     high: Expr
+    zero: Expr | None
     one: bool
     by_parts: str
 
@@ -175,6 +179,7 @@ class _Bound:
             rule = BY_PARTS[self.by_parts]
             total = acc if self.by_parts == "precise" else i64(acc)
             whole = rule(total, multiplier, load(self.rests, at), shift)
+        whole = whole if self.zero is None else whole + self.zero
         return cast(minimum(maximum(whole, self.low), self.high), INT16)
 
 
@@ -203,7 +208,8 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
         if most < 1 << 31 and all(17 <= s <= 32 for s in shifts):
             pairs = zip(multipliers, shifts, strict=True)
             multipliers, shifts = tuple(m << (32 - s) for m, s in pairs), ()
-    return Finish16(multipliers, rests, shifts, made.low, made.high, by_parts)
+    limits = made.low, made.high
+    return Finish16(multipliers, rests, shifts, *limits, by_parts, made.y_zero)
 
 
 def _must_hold(
@@ -222,7 +228,7 @@ def _must_hold(
         if most >= MOST_SUM:
             what = f"the 64-bit sum of output channel {channel} could overflow"
             raise BuildError(where, what, "a smaller bias")
-        if multiplier and (shift < 1 or most * scale >= 2.0**31):
+        if multiplier and (shift < 1 or most * scale >= 2.0**31 - abs(made.y_zero)):
             what = f"the scales of inputs and output channel {channel} are too far "
             what += "apart for 32 bits"
             raise BuildError(where, what, "calibrate the output of this layer")

@@ -28,16 +28,17 @@ def takes_int16(node: Node, graph: Graph) -> bool:
 
 def sums16(
     node: Node, graph: Graph, kernels: Array, target: Target
-) -> tuple[End16, Array]:
-    """Return the epilogue of a layer, and the bias of each output channel.
+) -> tuple[End16, Array, int]:
+    """Return the epilogue of a layer, the bias of each output channel, and the zero
+    point of the input.
 
     Shapes  kernels [O, taps]
     Errors  BuildError where a scaled sum could leave int32
     """
-    finish, bias, _ = epilogue(node, graph, kernels)
+    finish, bias, x_zero = epilogue(node, graph, kernels)
     long = DType.of(bias) is DType.INT64
     mulhi = bool(target.features & {"mulhi", "dsp"})
-    return end16(finish, len(kernels), long, mulhi), bias
+    return end16(finish, len(kernels), long, mulhi), bias, x_zero
 
 
 def turns_of_run(kernels: Array, lanes: int, unrolled: int) -> int:

@@ -134,16 +134,18 @@ def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
 
 def on_pairs16(
     node: Node, graph: Graph, target: Target
-) -> tuple[Array, Finish, Array] | None:
-    """Return (kernels [O, taps], finish, bias) of an int16 layer that may have kernels
-    on pairs, with known weights and int32 sums; else None."""
+) -> tuple[Array, Finish, Array, int] | None:
+    """Return (kernels [O, taps], finish, bias, zero point of the input) of an int16
+    layer that may have kernels on pairs, with known weights and int32 sums; else
+    None."""
     if graph.tensor(node.output).dtype is not DType.INT16:
         return None
     if "dsp" not in target.features or not fixed(node, graph):
         return None
     kernels = kernels_of(node, graph)
-    finish, bias, _ = epilogue(node, graph, kernels)
-    return (kernels, finish, bias) if DType.of(bias) is DType.INT32 else None
+    finish, bias, x_zero = epilogue(node, graph, kernels)
+    is_short = DType.of(bias) is DType.INT32
+    return (kernels, finish, bias, x_zero) if is_short else None
 
 
 def quads(kernels: Array, words: int) -> Array:
@@ -219,7 +221,7 @@ def epilogue(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, i
     made = conv_parameters(node, graph)
     bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
     if graph.tensor(node.output).dtype is DType.INT16:
-        return (*_epilogue16(node, graph, made, kernels, bias), 0)
+        return (*_epilogue16(node, graph, made, kernels, bias), made.x_zero)
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     return int8_finish(made), bias, made.x_zero
 
@@ -229,13 +231,15 @@ def _epilogue16(
 ) -> tuple[Finish, Array]:
     """Return the epilogue and the bias, in the type of the sums: 32 bits if that is
     proven to be enough."""
+    most_folded = np.zeros(len(kernels), np.int64)
+    if made.x_zero:  # kernels multiply plain inputs
+        bias = bias.astype(np.int64) - made.x_zero * sum(sums_by_sign(kernels))
     if not fixed(node, graph):
         kernels = np.full(kernels.shape, -128, np.int8)
+        most_folded += _MOST + abs(made.x_zero) * 128 * kernels[0].size
     held = np.clip(bias, 1 - MOST_SUM, MOST_SUM)  # beyond it is refused
     least, most = accumulator_bound(kernels, held, 0, DType.INT16)
-    reach = np.maximum(-least, most)
-    if not fixed(node, graph):
-        reach = reach + _MOST
+    reach = np.maximum(-least, most) + most_folded
     small = made.rounding == "double" or int(reach.max(initial=0)) <= _MOST
     bias = bias.astype(np.int32 if small else np.int64)
     if made.rounding == "double":

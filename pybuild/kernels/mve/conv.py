@@ -163,8 +163,8 @@ def _layer16(
     node: Node, graph: Graph, target: Target, window: Window, row: bool, kernels: Array
 ) -> tuple[Layer, Array]:
     """A layer of int16, and its bias; with ends of vectors where they are cheap."""
-    epilogue, bias = sums16(node, graph, kernels, target)
-    layer = Layer(window, epilogue, 0, row, elem=DType.INT16)
+    epilogue, bias, x_zero = sums16(node, graph, kernels, target)
+    layer = Layer(window, epilogue, x_zero, row, elem=DType.INT16)
     if epilogue.long:
         whole = layer.steps - layer.tail
         most = turns_of_run(kernels, whole * layer.step, layer.step)

@@ -171,8 +171,9 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(-1, w.channels).T
-    epilogue, bias = sums16(node, graph, kernels, target)
-    four = None if epilogue.long else exact16(epilogue)
+    epilogue, bias, x_zero = sums16(node, graph, kernels, target)
+    # rules of files without zero points
+    four = None if epilogue.long or x_zero else exact16(epilogue)
     if w.kernel_h > _MOST_ROWS or four is None:
         return []
     layer = Planes(window, four)

@@ -112,6 +112,7 @@ class Exact:
         """The key that distinguishes the code of two layers."""
         joined = {0: "", BYTE: "_joined", FIVE: "_joined5"}[self.joined]
         ways = "_lifted" * self.lifted + joined
+        ways += "_zero" * bool(self.elem == "int16" and self.y_zero)
         return f"exact_{self.rule}{ways}"
 
     def columns(self, bias: Array) -> Ints:
@@ -181,7 +182,8 @@ def exact16(epilogue: End16) -> Exact | None:
         return None
     mult, right = epilogue.factors
     factors = np.stack([mult << 16, -right], axis=1)
-    return Exact("single", factors, 2, epilogue.low, epilogue.high, 0, "int16")
+    rest = epilogue.low, epilogue.high, epilogue.zero
+    return Exact("single", factors, 2, *rest, "int16")
 
 
 def _may_tie(mult: Ints, right: Ints, left: Ints, low: Ints, high: Ints) -> bool:

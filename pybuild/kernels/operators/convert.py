@@ -10,7 +10,18 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ir.loop import FLOAT32, INT8, Expr, cast, const, i32, load, offset
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT8,
+    Expr,
+    cast,
+    const,
+    i32,
+    load,
+    maximum,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.intrin import (
@@ -56,10 +67,7 @@ def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     even = rounding(node) == "even"
     if "mve" in target.features and count >= LANES:
         return [_vectors(y, operands, even)]
-    if even:  # held within int16 before the zero point is added
-        usual = y.dtype is not DType.INT16 or y.zero_point == 0
-    else:
-        usual = bool(_LEAST_SCALE <= np.float32(y.scale) < np.inf)
+    usual = even or bool(_LEAST_SCALE <= np.float32(y.scale) < np.inf)
     if "dsp" in target.features and count >= TURN and usual:
         return [_singles(y, operands, even)]
     return plain
@@ -83,15 +91,24 @@ def _singles(y: Tensor, operands: Operands, even: bool) -> Candidate:
             is held
     """
     count = _count(y, operands)
+    # int16 has fewer steps on a side of its zero point, and more on the other
+    uneven = even and y.dtype is DType.INT16 and y.zero_point != 0
     name = f"quantize_{short(y.dtype)}_{'even' if even else 'away'}_fpu"
+    name += "_zero" * uneven
     k = Builder(name + _rest_key(count, TURN), _told(y.dtype, even))
     scale = k.let("scale", load(k.row("scales", operands.after, FLOAT32)))
     lift = 128 if y.dtype is DType.UINT8 else 0
     zero = k.arg("y_zero", y.zero_point - lift)
     saturate = SATURATE16 if y.dtype is DType.INT16 else SATURATE8
     factor = k.let("factor", KEPT(const((1 << 32 - FRACTION) + 1)))
+    if uneven:
+        low = k.arg("low", y.dtype.low - y.zero_point)
+        high = k.arg("high", y.dtype.high - y.zero_point)
 
     def form(value: Expr) -> Expr:
+        if uneven:
+            steps = minimum(maximum(WHOLE_EVEN(value / scale), low), high) + zero
+            return cast(steps, y.dtype)
         if even:
             steps = SATURATE16(WHOLE_EVEN(value / scale)) + zero
         else:

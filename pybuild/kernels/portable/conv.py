@@ -95,6 +95,12 @@ class Layer:
         return FLOAT32 if self.is_float else whole
 
     @property
+    def counts_outside(self) -> bool:
+        """Columns outside the row are added, as zero points."""
+        shifted = self.elem is INT8 or self.x_zero != 0
+        return self.window.padded and shifted and not self.is_float
+
+    @property
     def group_outputs(self) -> int:
         return self.window.group_outputs
 
@@ -115,6 +121,7 @@ class Layer:
         tail = "_".join(str(size) for size, _, _ in self.blocks)
         over = "over" if self.over else ""
         kind += "_f16" * self.halves + "_w16" * self.wide
+        kind += "_zero" * (self.counts_outside and self.elem is not INT8)
         parts = ("conv2d", kind, self.window.key, self.finish.key, tail, over)
         return "_".join(p for p in parts if p)
 
@@ -187,7 +194,7 @@ class _Writer:
             self.group_inputs = k.arg("group_inputs", w.channels // w.groups)
             self.group_outputs = k.arg("group_outputs", layer.group_outputs)
         self.x_zero: Expr = const(0)
-        if w.padded and layer.elem is INT8:
+        if layer.counts_outside:
             self.x_zero = k.arg("x_zero", layer.x_zero)
         after = g.rows + (2 if layer.is_bare else 3)
         self.finish = layer.finish.bind(k, after)
@@ -276,7 +283,7 @@ class _Writer:
                 at = k.let("tap_at", kx * self.group_inputs)
                 with k.loop("c", self.group_inputs) as c:
                     self._multiply(accs, load(x, pixel + c), w, at + c)
-        if window.padded and self.elem is INT8:
+        if self.layer.counts_outside:
             with k.loop("tap", first * self.group_inputs) as tap:
                 self._multiply(accs, self.x_zero, w, tap)
             with k.loop("tap", self.row_taps, last * self.group_inputs) as tap:

@@ -58,9 +58,9 @@ def ended(node: Node, graph: Graph, target: Target, kernels: Array) -> Ended | N
         return Ended(epilogue, sums.bias, sums.made.x_zero, INT8)
     if graph.tensor(node.output).dtype is not INT16:
         return None
-    end, bias = sums16(node, graph, kernels, target)
+    end, bias, x_zero = sums16(node, graph, kernels, target)
     made = None if end.long else _of_int16(end)
-    return None if made is None else Ended(made, bias, 0, INT16)
+    return None if made is None else Ended(made, bias, x_zero, INT16)
 
 
 def _of_int16(end: End16) -> Exact | None:
@@ -70,7 +70,8 @@ def _of_int16(end: End16) -> Exact | None:
     rows = end.rows * (1, -1, 1)
     if end.form == "double" and not rows[:, 2].any():
         rows = rows[:, :2]
-    return Exact(end.form, rows, rows.shape[1], end.low, end.high, 0, "int16")
+    rest = end.low, end.high, end.zero
+    return Exact(end.form, rows, rows.shape[1], *rest, "int16")
 
 
 def table(epilogue: Epilogue, bias: Array, times: int = 1) -> Packed:
@@ -118,7 +119,7 @@ class Finish:
         if isinstance(epilogue, Affine):
             given["shift"] = epilogue.shift
             given |= {"base": epilogue.base} if epilogue.base else {}
-        elif self.elem is INT8:
+        elif self.elem is INT8 or epilogue.y_zero:
             given["y_zero"] = epilogue.y_zero
         self.values: Mapping[str, Expr] = {n: k.arg(n, g) for n, g in given.items()}
 
@@ -147,6 +148,8 @@ class Finish:
     def _narrowed(self, total: Expr, n: Expr) -> Expr:
         """Of sums that are rounded."""
         if self.elem is INT16:
+            if "y_zero" in self.values:
+                total = self.v.PLUS(total, self.values["y_zero"], n)
             return self.v.SHORT(total, 0, n)
         return self.v.RAISED(total, self.values["y_zero"], n)
 

@@ -206,10 +206,10 @@ def _of_int16(node: Node, graph: Graph, target: Target, window: Window,
     pairs = "dsp" in target.features and kernels.shape[1] >= WORD and len(kernels) > 1
     if paired or pairs:
         return []  # dsp/conv16.py's are faster
-    epilogue, bias = sums16(node, graph, kernels, target)
+    epilogue, bias, x_zero = sums16(node, graph, kernels, target)
     row = is_row_by_row(window, rows, calls)
     found = []
-    for layer in _layers(window, epilogue, 0, target, False, row):
+    for layer in _layers(window, epilogue, x_zero, target, False, row):
         if epilogue.long:
             most = turns_of_run(kernels, layer.lanes, layer.unrolled)
             layer = replace(layer, run_turns=most)

@@ -103,8 +103,8 @@ def _ended(
     Shapes  kernels [C, taps]
     """
     if takes_int16(node, graph):
-        wide, bias = sums16(node, graph, kernels, target)
-        return wide, bias.astype(np.int64), 0
+        wide, bias, x_zero = sums16(node, graph, kernels, target)
+        return wide, bias.astype(np.int64), x_zero
     sums = known_sums(node, graph, kernels)
     start = sums.bias.astype(np.int64)
     if "signed_bytes" not in target.features:

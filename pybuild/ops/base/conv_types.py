@@ -84,10 +84,10 @@ def windows(
 def layer_types(node: Node, graph: Graph, x: Tensor, w: Tensor) -> DType:
     """The type of activations: that of the weights, or int16 with int8 weights, or int8
     with int16 weights: those of nine bits, as a zero point that is taken out leaves
-    them."""
+    them. int16 of QuantizeLinear may have a zero point."""
     if {x.dtype, w.dtype} == {DType.INT8, DType.INT16}:
         computable(node, graph, w)
-        return computable(node, graph, x)
+        return computable(node, graph, x, zero=node.attrs.get("rounding") == "even")
     if w.dtype is DType.INT16:
         what = f"weights '{w.name}' are int16"
         raise invalid(node, graph, what, "int16 activations go with int8 weights")

@@ -101,13 +101,17 @@ def same_types(node: Node, graph: Graph, *tensors: Tensor) -> DType:
     return tensors[0].dtype
 
 
-def computable(node: Node, graph: Graph, tensor: Tensor) -> DType:
-    """The type of what arithmetic may read: float32, quantised int8 or int16."""
+def computable(node: Node, graph: Graph, tensor: Tensor, zero: bool = False) -> DType:
+    """The type of what arithmetic may read: float32, quantised int8 or int16.
+
+    zero  int16 may have a zero point
+    """
     if tensor.dtype in WHOLE:
         if tensor.quant is None:
             what = f"'{tensor.name}' is {tensor.dtype.value} without a scale"
             raise invalid(node, graph, what, "quantise the model with scales")
-        if tensor.dtype is DType.INT16 and any(tensor.quant.zero_point):
+        shifted = any(tensor.quant.zero_point) and not zero
+        if tensor.dtype is DType.INT16 and shifted:
             what = f"'{tensor.name}' is int16 with a zero point"
             raise invalid(node, graph, what, "quantise int16 symmetrically")
     elif tensor.dtype is not DType.FLOAT32:

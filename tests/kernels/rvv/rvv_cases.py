@@ -26,14 +26,16 @@ _PRODUCTS = ((5, 17, 7), (4, 8, 40), (1, 5, 33), (6, 31, 16))
 
 
 def halves(numbers: Iterable[int]) -> list[Case]:
-    """Layers of int16 by each rule of rounding, with quiet weights and ties."""
+    """Layers of int16 by each rule of rounding, with quiet weights and ties; some of
+    ONNX's rule have zero points."""
     found = []
     for number in numbers:
         kind = (QUIET, "", TIES)[number % 3]
         dense = test_int16.LAYERS[number][0] == "dense"
         rule = ("away" if dense else "double") if number % 2 else "even"
-        for one in ("wide", rule):
-            found.append(test_int16.layer(number, one, kind))
+        found.append(test_int16.layer(number, "wide", kind))
+        zeros = test_int16.ZEROS[number % 5] if number % 4 == 0 else (0, 0)
+        found.append(test_int16.layer(number, rule, kind, zeros))
     return found
 
 

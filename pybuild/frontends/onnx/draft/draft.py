@@ -36,12 +36,12 @@ class Draft:
     quants    scales that the file gives only where a tensor is read
     derived   known values -> the node that computes them from weights of the file
     sources   dequantised constant -> the integer constant behind it
-    unsigned  int8 tensors that are uint8 in the file
+    unsigned  int8 and int16 tensors that are uint8 and uint16 in the file
     lists     lists of tensors -> their elements; nothing: optional values that are
               absent
     scope     names in the subgraph being imported -> their names here
     turns     number of subgraphs imported so far, for unique names
-    inner     uint8 input -> its int8 twin; outer: int8 tensor -> its uint8 twin
+    inner     unsigned input -> its signed twin; outer: signed tensor -> its twin
     dynamic   output of DynamicQuantizeLinear -> its input, and its zero point
     told      inferred types of tensors, for stand-ins
     wanted    inputs whose values would make an unknown value known
@@ -257,6 +257,9 @@ class Draft:
             raise BuildError("", what, "export the model in float32 or int8") from None
         if dtype is DType.UINT8:
             value, dtype = (value.astype(np.int16) - 128).astype(np.int8), DType.INT8
+        if dtype is DType.UINT16 and quant is not None:
+            value = (value.astype(np.int32) - (1 << 15)).astype(np.int16)
+            dtype = DType.INT16
         self.tensors[name] = Tensor(name, value.shape, dtype, quant)
         self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
 

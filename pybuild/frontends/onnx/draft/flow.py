@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType
+from pybuild.frontends.onnx.draft import unsigned
 from pybuild.frontends.onnx.draft.draft import MOST_BYTES, Draft
 from pybuild.frontends.onnx.reader.op import Op
-from pybuild.ir.graph import Attr, Node, Quant, Tensor
+from pybuild.ir.graph import Attr, Node, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.ops.shape import MOVING, backwards
 
@@ -54,8 +55,8 @@ class Flow:
         return [self.plain(name) for name in self.op.inputs if name]
 
     def plain(self, name: str) -> str:
-        """Return the file's own tensor for a name: the uint8 one instead of its int8
-        twin."""
+        """Return the file's own tensor for a name: the unsigned one instead of its
+        signed twin."""
         draft = self.draft
         outer = next((o for o, inner in draft.inner.items() if inner == name), "")
         if outer:
@@ -63,11 +64,8 @@ class Flow:
         if name in draft.values or name not in draft.unsigned:
             return name
         if name not in draft.outer:
-            quant = draft.tensors[name].quant or Quant((1.0,), (-128,))
-            made = draft.fresh(f"{name}.uint8")
-            zeros = tuple(z + 128 for z in quant.zero_point)
-            raised = Quant(quant.scale, zeros, quant.axis)
-            draft.emit("quantize", made, [name], made, dtype=DType.UINT8, quant=raised)
+            made = draft.fresh(f"{name}.{unsigned.kind_of(draft, name)}")
+            unsigned.emit_unsigned(draft, name, made)
             draft.outer[name] = made
         return draft.outer[name]
 

@@ -12,6 +12,7 @@ from pybuild.dtype import HALVES, DType
 from pybuild.errors import BuildError
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Axes, Flow
+from pybuild.frontends.onnx.draft.unsigned import lift
 from pybuild.frontends.onnx.reader.op import Op
 
 Handler = Callable[[Draft, Op], None]
@@ -120,7 +121,7 @@ def either(layer: Handler, general: Handler) -> Handler:
 
 
 def either_scaled(layer: Handler, general: Handler) -> Handler:
-    """Return the handler of DequantizeLinear; int16 from a quantize node goes to the
+    """Return the handler of DequantizeLinear; 16 bits from a quantize node go to the
     layer, too."""
     usual = either(layer, general)
 
@@ -129,9 +130,14 @@ def either_scaled(layer: Handler, general: Handler) -> Handler:
         scale, zero = draft.known(op.input(1)), draft.known(op.input(2))
         quant = tensor.quant if tensor is not None else None
         wide = tensor is not None and tensor.dtype is DType.INT16
-        plain = zero is None or not zero.any()
         scales = () if scale is None else tuple(map(float, scale.reshape(-1)))
-        if wide and plain and quant is not None and quant.scale == scales:
+        zeros = (0,)
+        if zero is not None:
+            zeros = tuple(int(z) - lift(zero.dtype.name) for z in zero.reshape(-1))
+        elif op.input(0) in draft.unsigned:
+            zeros = (DType.INT16.low,)
+        same = quant is not None and (quant.scale, quant.zero_point) == (scales, zeros)
+        if wide and same:
             layer(draft, op)
         else:
             usual(draft, op)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.draft.unsigned import held, kind_of, lift, raised
 from pybuild.frontends.onnx.operators import dense, eltwise, spatial
 from pybuild.frontends.onnx.operators.elements import onnx_type, plain
 from pybuild.frontends.onnx.operators.eltwise import axis_of, row
@@ -70,8 +71,7 @@ def quant_of(
         raise op.invalid(what, "quantise the model again")
     kind = "uint8" if zeros is None else zeros.dtype.name
     points = (0,) if zeros is None else tuple(int(z) for z in zeros.reshape(-1))
-    if kind == "uint8":
-        points = tuple(z - 128 for z in points)
+    points = tuple(z - lift(kind) for z in points)
     if len(set(points)) == 1:
         points = points[:1]
     return Quant(numbers, points, axis if scales.size > 1 else None), kind
@@ -93,18 +93,15 @@ def quantize_linear(draft: Draft, op: Op) -> None:
     quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis)
     if not op.input(2) and op.integer("output_dtype", 0):
         kind = onnx_type(op, op.integer("output_dtype", 0)).value
-        quant = replace(quant, zero_point=(-128,) if kind == "uint8" else (0,))
-    if kind not in ("int8", "uint8") and not _plain16(quant, kind):
+        quant = replace(quant, zero_point=(-lift(kind),))
+    if kind not in ("int8", "uint8") and not _sixteen(quant, kind):
         what = f"quantisation to {kind} is not supported"
-        raise op.invalid(what, "use int8, uint8, or int16 without a zero point")
+        raise op.invalid(what, "use int8, uint8, or 16 bits with one scale")
     value = draft.known(op.input(0))
     if value is not None:
-        held = DType.INT16 if kind == "int16" else DType.INT8
-        tensor = Tensor(op.output, value.shape, held, quant)
-        integers = quantized(value, tensor, "even")
-        if kind == "uint8":
-            integers = (integers.astype(np.int16) + 128).astype(np.uint8)
-        draft.values[op.output] = integers
+        tensor = Tensor(op.output, value.shape, held(kind), quant)
+        integers = quantized(value, tensor, "even").astype(np.int32) + lift(kind)
+        draft.values[op.output] = integers.astype(kind)
         return
     if axis is not None:
         raise op.invalid("scales per channel of a computed tensor are not supported")
@@ -115,25 +112,25 @@ def quantize(
     draft: Draft, name: str, x: str, output: str, quant: Quant, kind: str
 ) -> None:
     """Emit a quantize node; `kind` is the element type in the file."""
-    if kind == "uint8":
+    if lift(kind):
         draft.unsigned.add(output)
     draft.emit(
         "quantize", name, [x], output, {"simulated": True},
-        dtype=DType.INT16 if kind == "int16" else DType.INT8, quant=quant,
+        dtype=held(kind), quant=quant,
     )  # fmt: skip
 
 
-def _plain16(quant: Quant, kind: str) -> bool:
-    """Return True for int16 as our kernels support it: one scale, zero point 0."""
-    return kind == "int16" and quant.zero_point == (0,) and len(quant.scale) == 1
+def _sixteen(quant: Quant, kind: str) -> bool:
+    """Return True for 16 bits as our kernels support them: of one scale."""
+    return kind in ("int16", "uint16") and len(quant.scale) == 1
 
 
 def dequantize_linear(draft: Draft, op: Op) -> None:
     if op.integer("output_dtype", 1) not in (0, 1):
         raise op.invalid("only float32 is a layer's output")
     axis = _axis(draft, op, op.input(0), op.input(1))
-    held = draft.known(op.input(0)) is not None
-    quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis, held)
+    known = draft.known(op.input(0)) is not None
+    quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis, known)
     if not op.input(2):
         quant, kind = _default_zero(draft, op.input(0), quant)
     dequantize(draft, op, op.input(0), op.output, quant, kind)
@@ -142,18 +139,15 @@ def dequantize_linear(draft: Draft, op: Op) -> None:
 def _default_zero(draft: Draft, x: str, quant: Quant) -> tuple[Quant, str]:
     """Return the quantisation with a zero point of 0 in the input's own type."""
     value = draft.known(x)
-    if value is not None:
-        kind = value.dtype.name
-    else:
-        kind = "uint8" if x in draft.unsigned else draft.tensor(x).dtype.value
-    return replace(quant, zero_point=(-128,) if kind == "uint8" else (0,)), kind
+    kind = kind_of(draft, x) if value is None else value.dtype.name
+    return replace(quant, zero_point=(-lift(kind),)), kind
 
 
 def dequantize(
     draft: Draft, op: Op, x: str, output: str, quant: Quant, kind: str
 ) -> None:
     """Emit a dequantize node for a constant or a computed tensor."""
-    if kind not in ("int8", "uint8", "int32") and not _plain16(quant, kind):
+    if kind not in ("int8", "uint8", "int32") and not _sixteen(quant, kind):
         what = f"dequantisation from {kind} is not supported"
         raise op.invalid(what, "use int8, uint8, or int32 for a bias")
     value = draft.known(x)
@@ -172,17 +166,19 @@ def dequantize(
 
 
 def told(draft: Draft, x: str, quant: Quant, kind: str) -> str:
-    """Return the int8 tensor of `x`; if it has no scale yet, it gets this reader's."""
+    """Return the signed tensor of `x`; without a scale it gets this reader's."""
     tensor = draft.tensor(x)
-    if tensor.quant is not None or tensor.dtype.value != kind or kind == "int32":
+    if tensor.quant is not None or tensor.dtype.value != kind:
         return draft.inner.get(x, x)
-    if kind == "int8":
+    if kind in ("int32", "uint16"):
+        return x
+    if kind in ("int8", "int16"):
         draft.tensors[x] = replace(tensor, quant=quant)
         return x
-    raised = replace(quant, zero_point=tuple(z + 128 for z in quant.zero_point))
+    outer = raised(quant, kind)
     source: str | None = x
     while source is not None:  # and of what only moves it, which passes may change
-        draft.tensors[source] = replace(draft.tensors[source], quant=raised)
+        draft.tensors[source] = replace(draft.tensors[source], quant=outer)
         source = _moved_from(draft, source)
     name = draft.fresh(f"{x}.int8")
     draft.emit("quantize", name, [x], name, dtype=DType.INT8, quant=quant)
@@ -218,16 +214,18 @@ def _data(op: Op) -> tuple[int, ...]:
     return tuple(range(len(op.inputs))) if places is None else places
 
 
-def _scale_of(draft: Draft, name: str) -> tuple[Quant, bool] | None:
-    """Return the one scale of a computed int8 tensor, and if it is uint8 in the
+def _scale_of(draft: Draft, name: str) -> tuple[Quant, str] | None:
+    """Return the one scale of a computed quantised tensor, and its type in the
     file."""
     tensor = draft.tensors.get(name)
-    if tensor is None or name in draft.values or tensor.dtype is not DType.INT8:
+    if tensor is None or name in draft.values:
+        return None
+    if tensor.dtype not in (DType.INT8, DType.INT16):
         return None
     if tensor.quant is None or len(tensor.quant.scale) != 1:
         return None
     plain = tensor.quant.scale == (1.0,)  # numbers that are not real ones
-    return None if plain else (tensor.quant, name in draft.unsigned)
+    return None if plain else (tensor.quant, kind_of(draft, name))
 
 
 def travel(draft: Draft, op: Op, handler: Handler) -> None:
@@ -235,7 +233,7 @@ def travel(draft: Draft, op: Op, handler: Handler) -> None:
     scale."""
     found = _scale_of(draft, op.input(_data(op)[0]))
     assert found is not None
-    quant, kind = found[0], "uint8" if found[1] else "int8"
+    quant, kind = found
     inputs = list(op.inputs)
     for i in _data(op):
         made = draft.fresh(f"{op.output}.{op.input(i)}")
@@ -378,8 +376,8 @@ def declared_quants(draft: Draft, ops: Sequence[Op]) -> None:
 
 def _single(scales: Array, zeros: Array | None) -> Quant:
     point = 0 if zeros is None or not zeros.size else int(zeros.reshape(-1)[0])
-    if zeros is not None and zeros.dtype == np.uint8:
-        point -= 128
+    if zeros is not None:
+        point -= lift(zeros.dtype.name)
     return Quant(row(scales), (point,))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.draft.unsigned import kind_of, lift
 from pybuild.frontends.onnx.operators.eltwise import axis_of
 from pybuild.frontends.onnx.reader.op import Op
 
@@ -146,8 +147,8 @@ def _pad_value(draft: Draft, op: Op, dtype: DType) -> float:
         return float(number)
     x = draft.tensor(op.input(0))
     whole = int(value.reshape(())) if value is not None else 0
-    if value is None or value.dtype == np.uint8:
-        whole -= 128 if x.name in draft.unsigned else 0
+    if x.quant and (value is None or value.dtype in (np.uint8, np.uint16)):
+        whole -= lift(kind_of(draft, x.name))
     return x.scale * (whole - x.zero_point) if x.quant else float(whole)
 
 
