@@ -4,6 +4,7 @@ tests/exported/export_arm.py: every bit is torch's, in numpy, C and LLVM.
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -37,3 +38,33 @@ def test_every_bit_is_torchs(name: str, tmp_path: Path) -> None:
         found += standard_of(tmp_path, path, [x[None]])
         for one in found:
             np.testing.assert_array_equal(one, y[None])
+
+
+def test_int16_with_zero_points(tmp_path: Path) -> None:
+    """As observers that are not symmetric leave it: its layers stay integers."""
+    path = tmp_path / "shifted.pt2"
+    with (
+        zipfile.ZipFile(FOLDER / "arm" / "tosa_int16.pt2") as old,
+        zipfile.ZipFile(path, "w") as new,
+    ):
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith("model.json"):
+                plain = b'"zero_point","arg":{"as_int":0}'
+                assert plain in data
+                data = data.replace(plain, plain.replace(b":0}", b":300}"))
+            new.writestr(name, data)
+    with np.load(FOLDER / "arm.npz") as arrays:
+        samples = arrays["tosa_int16.x"][:2]
+    made = pybuild.load(path)
+    graph = made.lower()
+    layers = [n for n in graph.nodes if n.op in ("conv2d", "depthwise_conv2d", "dense")]
+    outputs = [graph.tensor(node.output) for node in layers]
+    kinds = {(y.dtype.value, y.quant and y.quant.zero_point) for y in outputs}
+    assert len(layers) == 4 and kinds == {("int16", (300,))}
+    net = made.build().host("llvm")
+    for x in samples:
+        given = {graph.inputs[0]: x[None]}
+        (want,) = standard_of(tmp_path, path, [x[None]])
+        np.testing.assert_array_equal(net.run(**given)[graph.outputs[0]], want)
+        np.testing.assert_array_equal(interpret(graph, given)[graph.outputs[0]], want)

@@ -20,6 +20,7 @@ from pybuild.frontends.onnx import load
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
 from pybuild.passes import PassOptions, run
+from pybuild.plan.plan import estimate
 from pybuild.verify.standard import standard
 from tests.boards.devices import device
 from tests.toolchains import require
@@ -28,18 +29,26 @@ SHAPE = (1, 3, 9, 8)
 Attrs = dict[str, object]
 
 
-class _Net:
-    """An ONNX graph in which each tensor is int16; `powers`: of scales that are powers
-    of two, so that sums are often halfway between two results."""
+# scales that are powers of two, so that sums are often halfway between two results;
+# zero points, of int16 and of uint16
+ANY, POWERS, ZEROS, UNSIGNED = "any", "powers", "zeros", "unsigned"
+KINDS = (ANY, POWERS, ZEROS, UNSIGNED)
 
-    def __init__(self, powers: bool) -> None:
-        self.powers = powers
-        self.chance = np.random.default_rng(16 + powers)
+
+class _Net:
+    """An ONNX graph in which each tensor is int16, or uint16."""
+
+    def __init__(self, kind: str) -> None:
+        self.powers = kind == POWERS
+        self.zeros, self.lift = kind in (ZEROS, UNSIGNED), (kind == UNSIGNED) << 15
+        self.type = np.uint16 if kind == UNSIGNED else np.int16
+        self.chance = np.random.default_rng(16 + self.powers)
+        self.points = np.random.default_rng(5)
         self.nodes: list[onnx.NodeProto] = []
         self.held: dict[str, np.ndarray] = {}
         self.made: list[str] = []
         self.scale_of: dict[str, str] = {}
-        self.x = self._float("x", self._scale(2.0**-9))
+        self.x = self._float("x", self._scale(2.0**-9), self._zero())
 
     def _scale(self, about: float) -> str:
         value = about if self.powers else about * self.chance.uniform(0.6, 1.4)
@@ -55,8 +64,14 @@ class _Net:
         self.nodes.append(helper.make_node(kind, list(reads), [name], **attrs))
         return name
 
-    def _float(self, name: str, scale: str) -> str:
-        zero = self._constant(np.int16(0))
+    def _zero(self, positive: bool = False) -> str:
+        """A zero point; positive: no number of its tensor is less than 0."""
+        zero = 0
+        if self.zeros:
+            zero = -32768 if positive else int(self.points.integers(-20000, 20001))
+        return self._constant(self.type(zero + self.lift))
+
+    def _float(self, name: str, scale: str, zero: str) -> str:
         made = self.op("DequantizeLinear", name, scale, zero)
         self.scale_of[made] = scale
         return made
@@ -66,12 +81,11 @@ class _Net:
         self.scale_of[made] = self.scale_of[x]
         return made
 
-    def whole(self, x: str, about: float = 2.0**-6) -> str:
-        scale = self._scale(about)
-        zero = self._constant(np.int16(0))
+    def whole(self, x: str, positive: bool = False) -> str:
+        scale, zero = self._scale(2.0**-6), self._zero(positive)
         made = self.op("QuantizeLinear", x, scale, zero)
         self.made.append(made)
-        return self._float(made, scale)
+        return self._float(made, scale, zero)
 
     def layer(
         self,
@@ -103,13 +117,14 @@ class _Net:
             held = self._constant(bias), self._constant(steps), zeros
             reads.append(self.op("DequantizeLinear", *held, axis=0))
         made = self.op(kind, *reads, **attrs)
-        return self.whole(self.op(after, made) if after else made)
+        return self.whole(self.op(after, made) if after else made, bool(after))
 
     def data(self) -> bytes:
         info = helper.make_tensor_value_info
-        outputs = [info(n, TensorProto.INT16, None) for n in self.made]
+        elem = TensorProto.UINT16 if self.lift else TensorProto.INT16
+        outputs = [info(n, elem, None) for n in self.made]
         held = [numpy_helper.from_array(v, n) for n, v in self.held.items()]
-        given = [info("x", TensorProto.INT16, SHAPE)]
+        given = [info("x", elem, SHAPE)]
         graph = helper.make_graph(self.nodes, "g", given, outputs, held)
         opset = [helper.make_opsetid("", 21)]
         whole = helper.make_model(graph, opset_imports=opset, ir_version=10)
@@ -118,8 +133,8 @@ class _Net:
 
 
 @cache
-def net(powers: bool) -> bytes:
-    made = _Net(powers)
+def _made(kind: str) -> _Net:
+    made = _Net(kind)
     y = made.layer("Conv", made.x, (8, 3, 3, 3), "Relu", pads=[1] * 4)
     y = made.layer("Conv", y, (8, 1, 3, 3), pads=[1] * 4, group=8)
     y = made.moved("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2])
@@ -128,47 +143,71 @@ def net(powers: bool) -> bytes:
     y = made.layer("Conv", y, (6, 2, 3, 3), group=2, strides=[2, 2])
     y = made.moved("Flatten", y)
     made.layer("Gemm", y, (5, 54), transB=1)
-    return made.data()
+    return made
 
 
-def samples(count: int) -> list[np.ndarray]:
-    chance = np.random.default_rng(3)
+@cache
+def net(kind: str) -> bytes:
+    return _made(kind).data()
+
+
+def samples(kind: str, count: int) -> list[np.ndarray]:
+    """Near the zero point; the last of all numbers of the type."""
+    chance, made = np.random.default_rng(3), _made(kind)
     steps = chance.integers(-512, 513, (count, *SHAPE))
-    return [*steps.astype(np.int16), chance.integers(-32768, 32768, SHAPE, np.int16)]
+    zero = int(made.held[made.nodes[0].input[2]])
+    ends = chance.integers(-32768, 32768, SHAPE) + made.lift
+    return [one.astype(made.type) for one in (*(steps + zero), ends)]
 
 
-def _model(powers: bool) -> Model:
-    graph = load("net.onnx", net(powers), {})
+def _model(kind: str) -> Model:
+    graph = load("net.onnx", net(kind), {})
     return Model("net.onnx", graph, "onnx", "0" * 64)
 
 
-@pytest.mark.parametrize("powers", [False, True], ids=["any", "powers"])
-def test_every_bit_is_the_standard_s(powers: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_bit_is_the_standard_s(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
-    path.write_bytes(net(powers))
-    graph = run(load("net.onnx", net(powers), {}), PassOptions("onnx"))
+    path.write_bytes(net(kind))
+    graph = run(load("net.onnx", net(kind), {}), PassOptions("onnx"))
     layers = [n for n in graph.nodes if n.op in ("conv2d", "depthwise_conv2d", "dense")]
     kinds = {graph.tensor(name).dtype for n in layers for name in n.outputs}
     assert len(layers) >= 6 and kinds == {DType.INT16}
+    assert not any(node.op == "dequantize" for node in graph.nodes)
     truth = standard(path, graph.outputs)
-    nets = [_model(powers).build().host(b) for b in ("llvm", "c")]
-    for x in samples(4):
+    nets = [_model(kind).build().host(b) for b in ("llvm", "c")]
+    for x in samples(kind, 4):
         wanted = truth({"x": x})
         found = [interpret(graph, {"x": x}), *(one.run(x=x) for one in nets)]
         for name in graph.outputs:
+            assert kind == ANY or np.ptp(wanted[name].astype(int)) > 9, name
             for one in found:
                 np.testing.assert_array_equal(one[name], wanted[name], name)
 
 
 def test_ties_are_onnx_runtime_s() -> None:
     """Its float32 holds such sums."""
-    theirs = onnxruntime.InferenceSession(net(True))
-    ours = _model(True).build().host("llvm")
+    theirs = onnxruntime.InferenceSession(net(POWERS))
+    ours = _model(POWERS).build().host("llvm")
     names = [o.name for o in theirs.get_outputs()]
-    for x in samples(3)[:3]:
+    for x in samples(POWERS, 3)[:3]:
         found = ours.run(x=x)
         for name, want in zip(names, theirs.run(None, {"x": x}), strict=True):
             np.testing.assert_array_equal(found[name], want, name)
+
+
+@pytest.mark.parametrize("kind", [ZEROS, UNSIGNED])
+def test_zero_points_are_onnx_runtime_s(kind: str) -> None:
+    """Its float32 may be a step away."""
+    theirs = onnxruntime.InferenceSession(net(kind))
+    ours = _model(kind).build().host("llvm")
+    names = [o.name for o in theirs.get_outputs()]
+    for x in samples(kind, 3):
+        found = ours.run(x=x)
+        for name, want in zip(names, theirs.run(None, {"x": x}), strict=True):
+            assert found[name].dtype == want.dtype
+            apart = np.abs(found[name].astype(int) - want.astype(int))
+            assert apart.max() <= 1 and (apart > 0).mean() < 0.05, name
 
 
 @pytest.mark.parametrize(
@@ -179,31 +218,30 @@ def test_ties_are_onnx_runtime_s() -> None:
 def test_on_a_board(board: str, target: str) -> None:
     require("arm-none-eabi-gcc")
     on = device(board)
-    given = [{"x": x} for x in samples(1)]
-    for powers in (False, True):
-        library = _model(powers).build(name="net", target=target)
-        host = _model(powers).build().host("llvm")
+    for kind in (ANY, POWERS, ZEROS):
+        given = [{"x": x} for x in samples(kind, 1)]
+        library = _model(kind).build(name="net", target=target)
+        host = _model(kind).build().host("llvm")
         found = run_program(on, program_of(on, library), given)
         for one, made in zip(given, found, strict=True):
             for name, value in host.run(**one).items():
                 np.testing.assert_array_equal(made[name], value, name)
 
 
-def test_int16_with_a_zero_point_stays_float() -> None:
-    made = _Net(False)
-    made.layer("Conv", made.x, (8, 3, 3, 3))
-    zeros = {n.input[2] for n in made.nodes if n.op_type == "QuantizeLinear"}
-    for name in zeros:
-        made.held[name] = np.asarray(5, np.int16)
-    last = made.nodes[-1]
-    made.held[last.input[2]] = np.asarray(5, np.int16)
-    graph = run(load("net.onnx", made.data(), {}), PassOptions("onnx"))
-    (conv,) = [n for n in graph.nodes if n.op == "conv2d"]
-    assert graph.tensor(conv.output).dtype is DType.FLOAT32
+def test_zero_points_cost_little() -> None:
+    """Of instructions by estimate and of bytes of the arena."""
+    costs = []
+    for kind in (ANY, ZEROS):
+        library = pybuild.build(net(kind), target="cortex-m4")
+        costs.append(
+            (estimate(library.plan, library.kernels), library.plan.arena_bytes)
+        )
+    plain, shifted = costs
+    assert shifted[0] < 1.1 * plain[0] and shifted[1] <= plain[1]
 
 
 def test_flash_is_that_of_int8_weights() -> None:
-    made = _Net(False)
+    made = _Net(ANY)
     y = made.layer("Conv", made.x, (16, 3, 3, 3))
     made.layer("Conv", y, (64, 16, 3, 3))
     library = pybuild.build(made.data(), target="cortex-m4")
