@@ -168,6 +168,7 @@ class _Bound:
     by_parts: str
 
     def apply(self, acc: Expr, channel: Operand) -> Expr:
+        whole: Expr
         at: Operand = 0 if self.one else channel
         multiplier = i32(load(self.multipliers, at))
         if self.shifts is None:

@@ -131,7 +131,7 @@ def either_scaled(layer: Handler, general: Handler) -> Handler:
         quant = tensor.quant if tensor is not None else None
         wide = tensor is not None and tensor.dtype is DType.INT16
         scales = () if scale is None else tuple(map(float, scale.reshape(-1)))
-        zeros = (0,)
+        zeros: tuple[int, ...] = (0,)
         if zero is not None:
             zeros = tuple(int(z) - lift(zero.dtype.name) for z in zero.reshape(-1))
         elif op.input(0) in draft.unsigned:
