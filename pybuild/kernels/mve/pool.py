@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pybuild.ir.loop import INT8, INT16, Expr, Intrin, Var, const, offset
+from pybuild.kernels.base.between import BITS4
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.extremes import MAX8, MIN8
 from pybuild.kernels.base.taps import bind
 from pybuild.kernels.base.vector_eights import ALL8
+from pybuild.kernels.base.vector_packs import RIGHT4
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,
@@ -104,7 +106,41 @@ class High:
         return end
 
 
-End = Line | High | Quotient
+@dataclass(frozen=True)
+class Even:
+    """sum / 2^bits to nearest, ties to even: where x and y have one scale, and a power
+    of two of cells, an average is often halfway between two integers.
+
+    x_zero, y_zero  as in PoolParameters
+    """
+
+    bits: int
+    x_zero: int
+    y_zero: int
+    low: int
+    high: int
+    words = "divided by the number of cells, a power of two; ties to even"
+
+    @property
+    def key(self) -> str:
+        """The key that distinguishes the code of two layers."""
+        return f"even{self.bits}"
+
+    def bind(self, k: Builder) -> Callable[[Expr], Expr]:
+        """Return a function of four sums; what it returns is still to be shifted."""
+        less = k.arg("less", -self.x_zero << self.bits)
+        half = (1 << self.bits - 1) - 1
+        start = k.arg("start", half + (self.y_zero << self.bits))
+
+        def end(total: Expr) -> Expr:
+            above = k.let("above", ADD4(total, less))
+            odd = BITS4(RIGHT4(above, const(self.bits)), const(1))
+            return PLUS4(ADD4(above, start), odd)
+
+        return end
+
+
+End = Line | High | Quotient | Even
 # by the numbers in a vector
 _ALL = {4: ALL4, 8: ALL8, 16: ALL16}
 _MAX = {4: MAX4, 8: MAX8, 16: MAX16}
@@ -143,7 +179,18 @@ def scaled_mean(made: MeanParameters) -> End | None:
         if found is not None:
             return found
     epilogue = of_means(made)
-    return None if epilogue is None else High(epilogue, -count * made.x_zero)
+    if epilogue is not None:
+        return High(epilogue, -count * made.x_zero)
+    return _even(made)
+
+
+def _even(made: MeanParameters) -> Even | None:
+    """The end by the rule "even" where the scale is one over a power of two."""
+    bits = made.count.bit_length() - 1
+    whole = (made.multiplier, made.shift) == (1 << 30, 1 - bits)
+    if made.rounding != "even" or made.count != 1 << bits or not bits or not whole:
+        return None
+    return Even(bits, made.x_zero, made.y_zero, made.low, made.high)
 
 
 def kernel(layer: Layer, end: End | None) -> Builder:
@@ -190,6 +237,9 @@ class Writer:
         self.shift: Expr = const(0)
         if isinstance(end, Quotient):
             self.scaled = end.bind(k)
+        elif isinstance(end, Even):
+            self.scaled = end.bind(k)
+            self.shift = const(end.bits)
         elif isinstance(end, High):
             self.scaled = end.bind(k)
             self.shift = k.arg("shift", end.epilogue.shift)
@@ -215,7 +265,7 @@ class Writer:
             "padded" if w.padded else "",
             "rest" if w.channels % self.block else "",
             "clamped" if clamped and not layer.average else "",
-            end.key if isinstance(end, High | Quotient) else "",
+            end.key if isinstance(end, High | Quotient | Even) else "",
         )
         return "_".join(p for p in parts if p)
 

@@ -9,7 +9,7 @@ from pybuild.kernels.epilogues.affine_line import Line
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.pool import SIZES, Layer
 from pybuild.kernels.layers.quotient import MORE, Quotient
-from pybuild.kernels.mve.pool import High
+from pybuild.kernels.mve.pool import End, Even, High
 from pybuild.kernels.rvv.loops import Steps
 from pybuild.kernels.rvv.one_rule import Stored
 from pybuild.kernels.rvv.vectors import FEATURE, Vectors, vectors
@@ -17,7 +17,6 @@ from pybuild.targets.target import Target
 
 LEAST = 4  # channels
 _UNIT = 1 << FRACTION
-End = Line | High | Quotient
 
 
 def suits(layer: Layer, target: Target) -> bool:
@@ -73,6 +72,22 @@ class Scaled:
         return v.HOLD(v.SHIFTED(value, self.shift, n), *self.limits, n)
 
 
+class Halved:
+    """The same where sums are divided by a power of two, ties to even."""
+
+    def __init__(self, k: Builder, v: Vectors, end: Even) -> None:
+        self.v, self.bits = v, const(end.bits)
+        self.less = k.arg("less", -end.x_zero << end.bits)
+        self.zero = k.arg("y_zero", end.y_zero)
+        self.limits = k.arg("low", end.low), k.arg("high", end.high)
+
+    def values(self, total: Expr, n: Expr) -> Expr:
+        """The values of n sums."""
+        v = self.v
+        value = v.EVEN(v.PLUS(total, self.less, n), self.bits, n)
+        return v.HOLD(v.RAISED(value, self.zero, n), *self.limits, n)
+
+
 class Divided:
     """The same of int16: a sum divided by the number of cells."""
 
@@ -104,9 +119,11 @@ class _Writer:
         self.kernel_h = const(w.kernel_h) if unrolled else k.arg("kernel_h", w.kernel_h)
         self.pixels = bind(k, w, self.elem, self.kernel_h, 0 if unrolled else None)
         self.out_width = k.arg("out_width", w.out_width)
-        self.scaled: Scaled | Divided | None = None
+        self.scaled: Scaled | Divided | Halved | None = None
         if isinstance(end, Quotient):
             self.scaled = Divided(k, self.v, end)
+        elif isinstance(end, Even):
+            self.scaled = Halved(k, self.v, end)
         elif end is not None:
             self.scaled = Scaled(k, self.v, end)
         self.limits: tuple[Expr, Expr] | None = None
@@ -180,7 +197,7 @@ def _name(layer: Layer, end: End | None) -> str:
         f"{w.kernel_h}x{w.kernel_w}" if layer.unrolled else "large",
         "padded" if w.padded else "",
         "clamped" if _clamped(layer) and end is None else "",
-        end.key if isinstance(end, High | Quotient) else "",
+        end.key if isinstance(end, High | Quotient | Even) else "",
     )
     return "_".join(p for p in parts if p)
 
