@@ -93,7 +93,10 @@ def negate(call: Call) -> None:
         name = call.builder.names[call.index(0)]
         what = f"'{name}' is uint8, which is not supported"
         raise call.error(what, f"LiteRT has it for {', '.join(k.value for k in kinds)}")
-    flow.give(flow.map("negate", flow.plain(x)))
+    if x.dtype is DType.INT8 and x.quant is not None:
+        _by_table("negate", flow, x)
+    else:
+        flow.give(flow.map("negate", flow.plain(x)))
 
 
 def square(call: Call) -> None:
@@ -138,13 +141,15 @@ def gelu(call: Call) -> None:
 
 
 def hard_swish(call: Call) -> None:
-    """x * min(max(x + 3, 0), 6) / 6"""
+    """x * min(max(x / 6 + 0.5, 0), 1), as ONNX spells it."""
     flow, (x,) = typed(call, (DType.FLOAT32, *BYTES), 0)
     if x.dtype in BYTES:
         _by_table("hard_swish", flow, x)
         return
-    held = flow.held(flow.plus(x, 3), 0, 6)
-    flow.give(flow.mul(x, flow.map("divide", held, flow.const(6, x))))
+    line = flow.node("mul", [x, flow.const(1 / 6, x)])
+    line = flow.node("add", [line, flow.const(0.5, x)])
+    gate = flow.node("clip", [line], {"clamp": (0.0, 1.0)})
+    flow.give(flow.node("mul", [x, gate]))
 
 
 def add_n(call: Call) -> None:

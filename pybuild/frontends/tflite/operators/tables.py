@@ -63,6 +63,14 @@ def _absolute(q: Ints, x: Tensor, y: Tensor) -> Any:
     return size + y.zero_point
 
 
+def _negated(q: Ints, x: Tensor, y: Tensor) -> Any:
+    """The file's integers negated, whatever their scale; -128 stays.
+
+    Source  LiteRT reference Negate
+    """
+    return (128 - (q + x.zero_point) & 255) - 128
+
+
 def _inverse_root(q: Ints, x: Tensor, y: Tensor) -> Any:
     """Return 1 / sqrt(q) with 20 bits, then scaled; 0 gives the greatest byte.
 
@@ -224,5 +232,6 @@ FUNCTIONS: dict[str, Callable[[Ints, Tensor, Tensor], Any]] = {
     "gelu_tanh": _by_float(_gelu_tanh),
     "hard_swish": _hard_swish,
     "log": _by_float(np.log),
+    "negate": _negated,
     "rsqrt": _inverse_root,
 }
