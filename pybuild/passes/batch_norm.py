@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
+from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import Edit, only_reader
 
 _LAYERS = ("conv2d", "depthwise_conv2d", "dense")
@@ -28,14 +29,22 @@ def fuse_batch_norm(graph: Graph) -> Graph:
     edit = Edit(graph)
     users, makers = graph.consumers(), graph.producers()
     places: dict[str, int] = {}
-    for node in graph.nodes:
-        source, row = _per_channel(node, graph)
+    biases = {_as_it_is(node, graph, makers) for node in graph.nodes}
+    first = [node for node in graph.nodes if node.output in biases]
+    rest = [node for node in graph.nodes if node.output not in biases]
+    for node in (*first, *rest):  # a bias is there before its layer
+        source, row = _per_channel(node, graph, makers)
         at = places.get(source, -1)
         fits = at >= 0 and row is not None and only_reader(graph, users, source)
         if fits and node.op == "mul":
             fits = edit.nodes[at].inputs[1] in edit.constants
         if fits and row is not None:
-            edit.nodes[at] = _fused(edit, edit.nodes[at], node, row)
+            layer, bias = edit.nodes[at], _as_it_is(node, graph, makers)
+            if bias and len(layer.inputs) == 2:
+                reads = (*layer.inputs, bias)
+                edit.nodes[at] = replace(layer, inputs=reads, outputs=node.outputs)
+            else:
+                edit.nodes[at] = _fused(edit, layer, node, row)
             places[node.output] = at
             continue
         edit.keep(node)
@@ -59,14 +68,45 @@ def _open(node: Node, graph: Graph, makers: Mapping[str, Node]) -> bool:
     return whole and not any(node.inputs[2:])
 
 
-def _per_channel(node: Node, graph: Graph) -> tuple[str, Floats | None]:
+def _as_it_is(node: Node, graph: Graph, makers: Mapping[str, Node]) -> str:
+    """The operand of an addition that integers of the file are, one of each channel: a
+    layer may have it as its bias. "": there is none."""
+    channels = graph.tensor(node.output).shape[-1:]
+    for name in node.inputs if node.op == "add" else ():
+        if _integers(name, graph, makers) and graph.tensor(name).shape == channels:
+            return name
+    return ""
+
+
+def _integers(name: str, graph: Graph, makers: Mapping[str, Node]) -> Node | None:
+    """The node that makes a tensor of integers of the file that are known, or None."""
+    maker = makers.get(name)
+    if maker is None or maker.op != "dequantize" or not graph.known(maker.inputs[0]):
+        return None
+    return maker
+
+
+def _number(name: str, graph: Graph, makers: Mapping[str, Node]) -> Array | None:
+    """The value of a tensor that is known, or that integers of the file are."""
+    if graph.known(name):
+        return graph.constants[name]
+    maker = _integers(name, graph, makers)
+    if maker is None:
+        return None
+    held = [graph.constants[maker.inputs[0]]]
+    return operator_of(maker, graph).reference(maker, graph, held)[0]
+
+
+def _per_channel(
+    node: Node, graph: Graph, makers: Mapping[str, Node]
+) -> tuple[str, Floats | None]:
     """The computed operand, and the constant one as a number per last-axis index."""
     if node.op not in ("add", "sub", "mul") or "clamp" in node.attrs:
         return "", None
     a, b = node.inputs
-    if graph.known(a) and node.op != "sub":
+    if _number(a, graph, makers) is not None and node.op != "sub":
         a, b = b, a
-    value = graph.constants[b] if graph.known(b) else None
+    value = _number(b, graph, makers)
     x, y = graph.tensor(a), graph.tensor(node.output)
     if value is None or value.dtype != np.float32 or x.shape != y.shape:
         return "", None
