@@ -66,6 +66,28 @@ def regrouped(base: Shape, perm: Perm, wanted: Shape) -> tuple[Shape, Perm] | No
     return tuple(wanted[axis] for axis in axes), inverse(tuple(axes))
 
 
+def turned(base: Shape, view: View, perm: Perm) -> View | None:
+    """The view that is transpose(view, perm), of a view with a shape; None where axes
+    that its base has as one would be apart.
+
+    base  the shape of the view's base
+    """
+    assert view.shape is not None
+    if 0 in base:
+        return None
+    blocks = _blocks([base[axis] for axis in view.perm], view.shape)
+    of_first = {made[0]: (source, made) for source, made in blocks}
+    order, at = list[int](), 0
+    while at < len(perm):
+        source, made = of_first.get(perm[at], ([], []))
+        if not made or list(perm[at : at + len(made)]) != made:
+            return None
+        order += source
+        at += len(made)
+    shape = tuple(view.shape[axis] for axis in perm)
+    return View(view.base, composed(view.perm, tuple(order)), shape)
+
+
 def _blocks(source: Sequence[int], wanted: Shape) -> list[tuple[list[int], list[int]]]:
     """Neighbours among the axes that become neighbours among the wanted ones."""
     blocks: list[tuple[list[int], list[int]]] = []

@@ -17,6 +17,7 @@ from pybuild.passes.views import (
     inverse,
     moves_nothing,
     regrouped,
+    turned,
 )
 from tests.passes.passes_graph import F, Small, after, ops
 
@@ -207,3 +208,25 @@ def test_outputs_keep_their_names_and_order() -> None:
     g.node("transpose", "a", "y", perm=LAST)
     made = after(fold_transposes, g.graph("a", "y"), settled=False)
     assert made.outputs == ("a", "y") and made.tensor("y").shape == (1, 4, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "perm", "found"),
+    [
+        ((8, 15), (1, 0), ((2, 3, 0, 1), (15, 8))),  # whole axes change places
+        ((2, 4, 15), (2, 0, 1), ((2, 3, 0, 1), (15, 2, 4))),
+        ((8, 3, 5), (0, 2, 1), ((0, 1, 3, 2), (8, 5, 3))),
+        ((4, 2, 15), (2, 0, 1), ((2, 3, 0, 1), (15, 4, 2))),
+        ((4, 2, 15), (1, 0, 2), None),  # of two axes neither is one of the base
+    ],
+)
+def test_a_transpose_behind_a_reshape(
+    shape: tuple[int, ...], perm: tuple[int, ...], found: Any
+) -> None:
+    base, view = (2, 4, 3, 5), View("x", (0, 1, 2, 3), shape)
+    made = turned(base, view, perm)
+    assert made == (None if found is None else View("x", *found))
+    if made is not None:
+        x = np.arange(120).reshape(base)
+        wanted = x.reshape(shape).transpose(perm)
+        assert (x.transpose(made.perm).reshape(made.shape) == wanted).all()

@@ -22,6 +22,7 @@ from pybuild.passes.views import (
     inverse,
     moves_nothing,
     regrouped,
+    turned,
 )
 
 Sweep = Callable[[Views, Node], bool]
@@ -94,6 +95,10 @@ def _transpose(views: Views, node: Node) -> bool:
     if _gets_scale(views, node):
         return False
     if view.shape is not None:
+        found = turned(views.edit.tensors[view.base].shape, view, perm)
+        if found is not None:
+            views.put(node.output, found)
+            return True
         name = views.read(node.inputs[0])
         view = View(name, tuple(range(len(perm))))
     views.put(node.output, View(view.base, composed(view.perm, perm)))

@@ -19,7 +19,7 @@ from pybuild.ops.interpret import interpret
 FOLDER = Path(__file__).resolve().parents[2] / "exported"
 # transposes left of each: those of NCHW at the boundary, of heads, windows and steps
 TRANSPOSES = {
-    "mobile": 1, "mobile_raw": 1, "squeeze": 1, "shapes_raw": 4, "unet": 2,
+    "mobile": 1, "mobile_raw": 1, "squeeze": 1, "shapes_raw": 3, "unet": 2,
     "causal_raw": 1, "block": 5, "heads_raw": 6, "recurrent_raw": 0, "cells_raw": 0,
     "windows": 3, "indices_raw": 4,
 }  # fmt: skip
