@@ -29,7 +29,9 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.floats import ADD_REALS4, ALL_REALS4, MUL_REALS4
 from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.kernels.base.real_vectors import MVE
 from pybuild.kernels.base.vectors import (
     ALL4,
     CORRECT4,
@@ -52,7 +54,8 @@ def resize_bilinear(node: Node, graph: Graph, target: Target) -> list[Candidate]
     """The candidates for resize_bilinear."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     if x.dtype is FLOAT32:
-        return [_of_floats(node, graph)]
+        vectors = "mve" in target.features and y.shape[3] >= LANES
+        return [_of_floats(node, graph, way) for way in (False, True)[: 1 + vectors]]
     ways: list[tuple[str, str, _Channels, int]] = [
         ("", "channel by channel", _one_by_one, 16 if x.dtype is INT8 else 30)
     ]
@@ -71,8 +74,9 @@ def resize_bilinear(node: Node, graph: Graph, target: Target) -> list[Candidate]
     return found
 
 
-def _of_floats(node: Node, graph: Graph) -> Candidate:
-    """Read positions, in elements of x, and weights from tables."""
+def _of_floats(node: Node, graph: Graph, vectors: bool) -> Candidate:
+    """Read positions, in elements of x, and weights from tables; vectors: four channels
+    at a time."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     (images, height, width, channels), operands = x.shape, whole_operands(node, graph)
     tables = []
@@ -85,7 +89,10 @@ def _of_floats(node: Node, graph: Graph) -> Candidate:
         tables.append(Packed(f"of_{name}", lerp.weight, order=order))
     what = "bilinear between pixels, float32"
     order = "pixel by pixel, upper left, lower left, upper right, lower right"
-    k = Builder("resize_bilinear_f32", told(what, order))
+    order += "; four channels at a time" * vectors
+    rest = bool(channels % LANES)
+    key = f"_mve{'_rest' * rest}" if vectors else ""
+    k = Builder(f"resize_bilinear_f32{key}", told(what, order))
     to: Expr = k.row("y", 0, FLOAT32, writable=True)
     source: Expr = k.row("x", 1, FLOAT32)
     rows, of_rows, columns, of_columns = (
@@ -113,14 +120,38 @@ def _of_floats(node: Node, graph: Graph) -> Candidate:
                     for i, (line, wy) in enumerate(((upper, up), (lower, down))):
                         pixel = k.let(f"pixel{i}{j}", offset(line, place))
                         pixels.append((pixel, wy, wx))
-                with k.loop("c", deep) as c:
-                    total, *others = (load(p, c) * wy * wx for p, wy, wx in pixels)
-                    for part in others:
-                        total = total + part
-                    k.store(to, c, total)
+                if vectors:
+                    _real_fours(k, deep, to, pixels, rest)
+                else:
+                    with k.loop("c", deep) as c:
+                        parts = [load(p, c) * wy * wx for p, wy, wx in pixels]
+                        k.store(to, c, parts[0] + parts[1] + parts[2] + parts[3])
                 k.assign(to, offset(to, deep))
         k.assign(source, offset(source, k.arg("pixels", height * width) * deep))
-    return offer(k, operands, tables=tables, cost=20 * y.size + 40 * y.size // channels)
+    cost = (5 if vectors else 20) * y.size + 40 * y.size // channels
+    return offer(k, operands, tables=tables, cost=cost)
+
+
+def _real_fours(
+    k: Builder, channels: Expr, to: Var, pixels: list[tuple[Var, Var, Var]], rest: bool
+) -> None:
+    """The same products and sums in four lanes; the last four reach back."""
+    weights = {w: k.let("all", ALL_REALS4(w)) for _, *both in pixels for w in both}
+
+    def four(at: Expr) -> None:
+        parts = [
+            MUL_REALS4(MUL_REALS4(MVE.at(p, at), weights[wy]), weights[wx])
+            for p, wy, wx in pixels
+        ]
+        total: Expr = parts[0]
+        for part in parts[1:]:
+            total = ADD_REALS4(total, part)
+        k.store(to, at, total)
+
+    with k.loop("c", channels - channels % LANES if rest else channels, 0, LANES) as c:
+        four(c)
+    if rest:
+        four(k.let("last", channels - LANES))
 
 
 @dataclass(frozen=True)
