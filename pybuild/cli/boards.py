@@ -343,7 +343,7 @@ def _remote(port: str) -> Iterator[None]:
 def show_fit(fit: Fit | None) -> None:
     """Why another plan was taken than that of the options."""
     if fit is not None:
-        say(f"plan   for {fit.room:,} bytes of RAM, --ram-limit {fit.limit}: {fit}")
+        say(f"plan   for a board of {fit.room:,} bytes, --ram-limit {fit.limit}: {fit}")
 
 
 def show_bench(result: BoardBench, long: bool = False) -> None:
@@ -372,9 +372,13 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
         share += "" if result.alone is None else f" {result.alone:,}"
         say(f"cores  {each}; {result.wall:,} from begin to end{share}; ", end="")
         say(f"stack of the second {ram.second:,} (at most {ram.second_bound:,})")
-    say(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
-    say(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
-    say(f", data {ram.data:,} bytes")
+    held = ram.arena + ram.instance
+    say(
+        f"RAM    {held:,} bytes: arena {ram.arena:,}, instance {ram.instance:,}", end=""
+    )
+    say(f"; RAM with stack {held + ram.stack:,}: ", end="")
+    say(f"stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
+    say(f"; the program's other data {ram.data:,}")
     if long:
         frames = (f"{frame.name} {frame.bytes:,}" for frame in result.chain)
         say(f"chain  {', '.join(frames)}")

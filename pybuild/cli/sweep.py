@@ -121,7 +121,7 @@ def _show(found: Swept) -> None:
         said = "counted on boards" if counted else "flash and instructions by estimate"
         said = "partly counted on boards" if 0 < len(counted) < len(rows) else said
         say("target of each row, as it says")
-        title = f"Pareto-optimal in RAM, flash and instructions; {said}"
+        title = f"Pareto-optimal in RAM without stack, flash and instructions; {said}"
         tables.table(title, columns, rows[:_MOST])
     if len(rows) > _MOST:
         say(f"{len(rows) - _MOST:,} more are in the page")

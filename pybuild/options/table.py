@@ -114,7 +114,7 @@ class BuildOptions:
     )  # fmt: skip
     ram_limit: int | Mapping[int, int] | None = option(
         None, kinds.SIZE, _MEMORY,
-        "use the fastest plan that fits this RAM, like 64K; else fail",
+        "use the fastest plan whose arena has at most this size, like 64K; else fail",
     )  # fmt: skip
     plan: str = option(
         "rows", kinds.word("rows", "whole"), _MEMORY,

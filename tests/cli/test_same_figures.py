@@ -4,6 +4,7 @@ has the same figures in every verb, and what is estimated is called that."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def test_a_build_ends_with_one_line_of_what_it_needs(
     assert main(["build", DIGITS, "-o", str(tmp_path / "tree")]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     held = f"{flash:,} of flash and {spent:,} instructions by estimate"
-    assert last == f"sum    {ram:,} bytes of RAM; {held}"
+    assert last == f"sum    {ram:,} bytes of RAM without stack; {held}"
     other = str(ROOT / "examples" / "digits" / "digits_f32.onnx")
     words = ["build", DIGITS, other, "-o", str(tmp_path / "both")]
     assert main([*words, "--name", "digits_int8=a", "--name", "digits_f32=b"]) == 0
@@ -164,3 +165,23 @@ def test_run_says_what_its_input_is(tmp_path: Path, capsys: Capture) -> None:
     assert not _facts(capsys, "run", DIGITS, "--data", str(tmp_path / "three.npz"))[
         "random_input"
     ]
+
+
+def test_each_line_says_which_ram_it_means(capsys: Capture) -> None:
+    core = ("--target", CORE)
+    facts = _facts(capsys, "inspect", DIGITS, *core, "--ram-curve")
+    arena, instance = facts["ram"]["arena"], facts["ram"]["instance"]
+    assert main(["inspect", DIGITS, *core, "--ram-curve"]) == 0
+    said = capsys.readouterr().out
+    assert f"RAM    {arena + instance:,} bytes without stack: arena {arena:,} (" in said
+    for point in facts["ram_curve"]:
+        assert point["limit"] + instance == point["ram"]
+        assert re.search(f"{point['limit']:,} +{point['ram']:,} +[0-9.]+ ", said)
+    counted = _facts(capsys, "bench", DIGITS, "--on", BOARD)["ram"]
+    assert main(["bench", DIGITS, "--on", BOARD]) == 0
+    whole = arena + instance + counted["stack"]
+    line = (
+        f"RAM    {arena + instance:,} bytes: arena {arena:,}, instance {instance:,}; "
+    )
+    line += f"RAM with stack {whole:,}: stack {counted['stack']:,} (at most "
+    assert line in capsys.readouterr().out
