@@ -110,6 +110,10 @@ def _sizes(report: Report) -> Iterator[str]:
     share = (flash.weights + flash.tables) / max(report.file_bytes, 1)
     held += f" ({share:.2f} of the file)" * (report.file_bytes > 0)
     yield f"flash  {held}, code {whole.code:,} by estimate"
+    if flash.removed_channels:
+        gone = f"{flash.removed_channels:,} channels that never change are removed"
+        gone += f", with {flash.removed:,} bytes of constants"
+        yield f"note   {gone}; results stay equal bit for bit"
     if report.file_bytes and share > _MUCH:
         yield f"note   flash is larger than the file: {_largest(report)}"
     spent = f"{whole.instructions:,} instructions by estimate"
