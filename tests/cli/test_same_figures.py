@@ -185,3 +185,27 @@ def test_each_line_says_which_ram_it_means(capsys: Capture) -> None:
     )
     line += f"RAM with stack {whole:,}: stack {counted['stack']:,} (at most "
     assert line in capsys.readouterr().out
+
+
+def test_rough_cycles_are_the_same_everywhere_and_marked(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Of a core without published timings."""
+    board, core = "mps3-an547", "cortex-m55"
+    counted = _facts(capsys, "bench", DIGITS, "--on", board)
+    cycles = counted["rough_cycles"]
+    assert counted["cycles"] is None
+    assert 0.8 < cycles / counted["instructions"] < 1.25
+    assert main(["bench", DIGITS, "--on", board]) == 0
+    assert f"cycles ~{cycles:,}, a rough estimate" in capsys.readouterr().out
+    chips = _facts(capsys, "fit", DIGITS)["chips"]
+    assert {one["cycles"] for one in chips if one["core"] == core} == {cycles}
+    (tmp_path / "d.tflite").write_bytes(Path(DIGITS).read_bytes())
+    project = tmp_path / "crt.toml"
+    text = f'[models.d]\nfile = "d.tflite"\n[sweeps.one]\non = "{board}"'
+    project.write_text(text)
+    words = ["sweep", str(project), "--workers", "1", "--out", str(tmp_path / "swept")]
+    (row,) = _facts(capsys, *words)["front"]
+    assert (row["board"], row["cycles"]) == (board, cycles)
+    assert main(words) == 0
+    assert f"~{cycles:,}" in capsys.readouterr().out
