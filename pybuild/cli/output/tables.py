@@ -195,6 +195,9 @@ def show_debug(result: DebugResult, long: bool = False) -> None:
             row += [f"{x.against.mismatches:,}", f"{x.against.max_abs:g}"]
         rows.append(row)
     table(f"{result.model}, back end {result.backend}", columns, rows)
+    say("values as the type holds them: of integers q, not real = scale * (q - zero)")
+    say("zeros     how many values are 0; of integers q = 0, which need not be real 0")
+    say("saturated at an end of an integer type; of floats, not finite")
     if result.reference:
         say(f"against {result.reference}; {result.tolerance}")
         short = {} if long else {x.layer: x.short for x in result.layers}
