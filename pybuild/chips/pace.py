@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pybuild.boards.simulators.timings import TIMINGS
 
 if TYPE_CHECKING:
-    from pybuild.library import Library
+    from pybuild.host.build_facts import Library
 
 # cycles for each instruction that a report estimates, of MLPerf Tiny's int8 nets on
 # each core: by the timings that are published of M0, M3, M4 (the M33 has the M4's),

@@ -153,8 +153,7 @@ class BuildOptions:
     )  # fmt: skip
     params: str | tuple[str, ...] | None = option(
         None, kinds.PARAMS, _WEIGHTS,
-        "make weights loadable and shared, at more instructions: 'replaceable' for "
-        "all, or a NAME",
+        "make weights loadable and shared, slower: 'replaceable' for all, or a NAME",
     )  # fmt: skip
     compress: str = option(
         "none", kinds.word("none", "lz4", "lz4-layer"), _WEIGHTS,

@@ -49,12 +49,11 @@ def drop_constant_channels(graph: Graph) -> Graph:
     change = _Change(graph, Edit(graph), ranges, flags, kept)
     for node in graph.nodes:
         change.narrow(node)
-    made, layers = change.edit.done(), [n for n in graph.nodes if mixes(n, graph)]
+    done, layers = change.edit.done(), [n for n in graph.nodes if mixes(n, graph)]
     channels = sum(int((~stay[alike[n.output]]).sum()) for n in layers)
-    fewer = _constant_bytes(used(graph)) - _constant_bytes(made)
-    return replace(
-        made, removed=(graph.removed[0] + channels, graph.removed[1] + fewer)
-    )
+    fewer = _constant_bytes(used(graph)) - _constant_bytes(done)
+    before = graph.removed
+    return replace(done, removed=(before[0] + channels, before[1] + fewer))
 
 
 def _constant_bytes(graph: Graph) -> int:
