@@ -75,7 +75,6 @@ class Choice(Build, Protocol):
     def _curve(self) -> Curve: ...
     @property
     def _least(self) -> int: ...
-    def least_arena(self) -> int | None: ...
     def arena_sizes(self) -> list[int]:
         """The bytes of arena that are worth a limit."""
         ...
@@ -116,15 +115,15 @@ class Advised:
         plan = self.plan
         if plan.pushed or len(plan.regions) != 1:
             return None
-        return min(plan.arena_bytes, self._least)
+        return min(plan.arena_bytes, self._least or plan.arena_bytes)
 
     @functools.cached_property
     def _least(self: Choice) -> int:
+        """The fewest bytes that are known to build as a limit; 0: none are."""
         try:
             return limited(self, 0)[0].arena_bytes
         except LimitError as error:
-            assert error.least is not None, "it is the CPU's arena that has no byte"
-            return error.least
+            return error.least or 0
 
     @functools.cached_property
     def _curve(self: Choice) -> Curve:
@@ -166,7 +165,7 @@ def curve_of(build: Choice) -> Curve:
     instructions. A plan may be smaller than its limit: it then is that of its own
     size, with which the limit is tried again."""
     mine, found = (build.plan, build.kernels), dict[int, tuple[Plan, Options]]()
-    sizes = {_PLENTY, build.plan.arena_bytes, build.least_arena() or 0}
+    sizes = {_PLENTY, build.plan.arena_bytes, build._least}
     for limit in sorted({*sizes, *build.arena_sizes()}, reverse=True):
         made: tuple[Plan, Options] | None = None
         while limit not in found:

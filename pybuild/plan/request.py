@@ -53,7 +53,8 @@ class Planner:
             less_ram, plan.graph, kernels=[step.candidate for step in plan.steps],
             pushed=plan.pushed, spent=self._spent(asked),
         )  # fmt: skip
-        check_limits(graph, plan.regions, asked.ram_limit, advice)
+        alone = asked.cores == 1  # slices for several are chosen after the plan of one
+        check_limits(graph, plan.regions, asked.ram_limit, advice, alone)
         return plan
 
     def _spent(self, asked: BuildOptions) -> tuple[str, ...]:

@@ -61,3 +61,14 @@ def test_the_limit_of_the_hint_builds_and_no_byte_is_left_out(
     for options in ({}, {"plan": "whole"}, {"optimise": "size"}):
         hint(pybuild.load(model_path(f"{name}_int8.tflite")), "500",
              target=target, **options)  # fmt: skip
+
+
+def test_several_cores_get_no_limit_that_is_only_one_core_s() -> None:
+    """Slices are chosen after the plan for one core, and may take more memory."""
+    model = pybuild.load(model_path("kws_int8.tflite"))
+    options = {"target": "cortex-m33", "cores": 2}
+    with pytest.raises(LimitError) as error:
+        model.build(ram_limit="500", **options)
+    assert LIMIT not in error.value.problems[0].hint
+    least = model.build(**options).least_arena()
+    assert model.build(ram_limit=least, **options).plan.arena_bytes == least

@@ -226,6 +226,7 @@ def check_limits(
     regions: Sequence[Region],
     limits: Limits,
     advice: Callable[[Sequence[Block]], str],
+    builds: bool = True,
 ) -> None:
     """Check the arenas against the user's limits.
 
@@ -233,6 +234,7 @@ def check_limits(
 
     limits  bytes of all regions, by device; a plain number limits the CPU's
     advice  returns a hint, given the blocks alive at the peak
+    builds  whether a limit of as many bytes as the CPU's arena has would be kept
     """
     most = limits if isinstance(limits, Mapping) else {0: limits}
     found, least = [], None
@@ -248,7 +250,7 @@ def check_limits(
         what = f"the smallest arena found{where} has {needed} bytes, "
         what += f"the limit is {limit}; alive at the peak: {names} bytes"
         hint = advice(peak)
-        if not device:
+        if builds and not device:
             least, hint = needed, f"--ram-limit {needed}, {hint}"
         found.append(Problem(graph.source, what, hint))
     if found:
