@@ -106,7 +106,12 @@ class UsageError(BuildError):
 
 
 class LimitError(BuildError):
-    """A limit that the user gave (RAM, flash) is exceeded."""
+    """A limit that the user gave (RAM, flash) is exceeded.
+
+    least   of a limit of the arena: the fewest bytes that keep to it
+    """
+
+    least: int | None = None
 
     @property
     def exit_code(self) -> int:

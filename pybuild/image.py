@@ -393,7 +393,7 @@ def _banner(file: str, models: Sequence[str]) -> str:
 
 def _too_large(image: Image, limit: int) -> LimitError:
     arenas = ", ".join(f"'{m.name}' {m.arena_bytes}" for m in image.pool.models)
-    what = f"the arena needs {image.tables.arena_bytes} bytes of RAM, the limit is "
+    what = f"the arena has {image.tables.arena_bytes} bytes, the limit is "
     what += f"{limit}; by model: {arenas} bytes"
     return LimitError(
         image.name, what, "--exclusive, for models that never run at once"

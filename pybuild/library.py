@@ -20,7 +20,6 @@ from pybuild.host.compiled_model import Compiled, SlotFacts, slot_facts
 from pybuild.ir.graph import Graph, signature
 from pybuild.options.option import keywords, plain
 from pybuild.options.table import BuildOptions
-from pybuild.package.curve import Point
 from pybuild.package.grid import as_html
 from pybuild.package.library_report import made_report
 from pybuild.package.names import names_file
@@ -30,7 +29,7 @@ from pybuild.package.report import Report, promise
 from pybuild.package.tree import program_of_model, tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
-from pybuild.plan.choice import ram_curve, search_of, with_point
+from pybuild.plan.choice import arena_sizes, search_of
 from pybuild.plan.make import placed
 from pybuild.plan.plan import Plan
 from pybuild.plan.request import Planner, Planners
@@ -187,36 +186,8 @@ class Library(Factory, Packaged, Advised):
         )
         return least + self.tables.instance_bytes
 
-    def ram_curve(self) -> tuple[Point, ...]:
-        """The alternative plans, from the smallest to the fastest.
-
-        Errors  BuildError for pushed inputs: they leave no choice
-        """
-        if self.plan.pushed:
-            what = "does not apply to pushed inputs"
-            raise BuildError("--ram-curve", what, "leave out --push")
-        return tuple(self._point(*one) for one in self._curve)
-
-    def ram_point(self) -> Point:
-        """This plan as a point of ram_curve()."""
-        arena = self.plan.arena_bytes
-        return next(self._point(*one) for one in self._curve if one[0] == arena)
-
-    def _point(self, arena: int, cost: float, rows: int) -> Point:
-        ram, fastest = arena + self.tables.instance_bytes, self._curve[-1][1]
-        return Point(ram, cost / fastest, arena, rows)
-
-    @functools.cached_property
-    def _curve(self) -> list[tuple[int, float, int]]:
-        return with_point(ram_curve(self._search(), placed), self.plan)
-
-    def least_arena(self) -> int | None:
-        """The arena of the smallest plan by rows; None if there is no choice: rows are
-        pushed, or memory is in several regions."""
-        plan = self.plan
-        if plan.pushed or len(plan.regions) != 1:
-            return None
-        return min(plan.arena_bytes, self._curve[0][0])
+    def arena_sizes(self) -> list[int]:
+        return arena_sizes(self._search(), placed)
 
     def _search(self) -> Search:
         """The search space by rows, for inputs that are held whole."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import passes
-from pybuild.cores.core_plan import cores_problems, spread
+from pybuild.cores.core_plan import cores_problems, planned
 from pybuild.dtype import Array
 from pybuild.ecosystems.tvm import must_not_clash, tvm_problems
 from pybuild.emit.tables.assemble import make_tables
@@ -304,12 +304,9 @@ class Model:
         step()
         lazy = tuple(graph.lazy if asked.lazy is None else _ends(graph, asked.lazy))
         asked = replace(asked, lazy=lazy)
-        ways = Ways(graph, table, asked)
+        planners = Ways(graph, table, asked).all
         step()
-        planners, (planner, made) = ways.plan()
-        several = spread(planner, made, asked, table) if asked.cores > 1 else None
-        if several is not None:
-            planner, made = several.planner, several.plan
+        planner, made, several = planned(planners, asked, table)
         step()
         own = made.settled()
         own = _own(own, asked.optimise) if asked.alone else own

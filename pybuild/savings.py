@@ -10,23 +10,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from pybuild.errors import BuildError
+from pybuild.emit.tables.tables import Tables
+from pybuild.errors import BuildError, LimitError
 from pybuild.ir.graph import Graph
 from pybuild.options.option import keywords
 from pybuild.options.table import BuildOptions
+from pybuild.package.curve import Point
 from pybuild.package.report import Report
 from pybuild.package.saving import Saving
 from pybuild.passes.ends.integer_ends import integer_ends
 from pybuild.passes.layout import LEAST_RANK, layout_of
 from pybuild.plan.buffers.sharing import find_views
+from pybuild.plan.choice import by_rows
 from pybuild.plan.plan import Plan, estimate
 from pybuild.plan.request import Planner, Planners
+from pybuild.records import dataclass
 from pybuild.select.choose import Options
 
 # of the bytes of the arena, what is worth a line
 _WORTH = 0.95
 # bytes of constants beyond which nothing is tried: each try may hold them anew
 _HEAVY = 4 << 20
+# a limit that every plan keeps to
+_PLENTY = 1 << 40
 
 Change = tuple[tuple[str, ...], dict[str, Any]]
 
@@ -60,6 +66,20 @@ class Build(Protocol):
     def again(self, **changed: Any) -> Build: ...
 
 
+class Choice(Build, Protocol):
+    """The part of a planned model that is needed for its other plans."""
+
+    @property
+    def tables(self) -> Tables: ...
+    @property
+    def _curve(self) -> Curve: ...
+    @property
+    def _least(self) -> int: ...
+    def arena_sizes(self) -> list[int]:
+        """The bytes of arena that are worth a limit."""
+        ...
+
+
 class Advised:
     """The part of a Library that advises further options."""
 
@@ -73,6 +93,96 @@ class Advised:
         """The report with the options that would save RAM; they are planned, which
         takes a part of the time of the build."""
         return replace(self.report, savings=find_savings(self))
+
+    def ram_curve(self: Choice) -> tuple[Point, ...]:
+        """The plans that --ram-limit gives, from the smallest to the fastest. Each has
+        the bytes and the instructions of the build with its `limit`.
+
+        Errors  BuildError for pushed inputs: they leave no choice
+        """
+        if self.plan.pushed:
+            what = "does not apply to pushed inputs"
+            raise BuildError("--ram-curve", what, "leave out --push")
+        return self._curve.points
+
+    def ram_point(self: Choice) -> Point:
+        """This plan as a point of ram_curve()."""
+        return self._curve.of(self.plan, self.kernels)
+
+    def least_arena(self: Choice) -> int | None:
+        """The arena of the smallest plan that --ram-limit gives; None if there is no
+        choice: rows are pushed, or memory is in several regions."""
+        plan = self.plan
+        if plan.pushed or len(plan.regions) != 1:
+            return None
+        return min(plan.arena_bytes, self._least or plan.arena_bytes)
+
+    @functools.cached_property
+    def _least(self: Choice) -> int:
+        """The fewest bytes that are known to build as a limit; 0: none are."""
+        try:
+            return limited(self, 0)[0].arena_bytes
+        except LimitError as error:
+            return error.least or 0
+
+    @functools.cached_property
+    def _curve(self: Choice) -> Curve:
+        return curve_of(self)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Plans between the smallest and the fastest; instance: bytes beside the arena."""
+
+    plans: tuple[tuple[Plan, Options], ...]
+    instance: int
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        return tuple(self.of(*one) for one in self.plans)
+
+    def of(self, plan: Plan, kernels: Options) -> Point:
+        """The point of a plan."""
+        arena, fastest = plan.arena_bytes, max(estimate(*self.plans[-1]), 1)
+        times = estimate(plan, kernels) / fastest
+        return Point(arena + self.instance, times, arena, by_rows(plan))
+
+
+def limited(build: Build, limit: int) -> tuple[Plan, Options]:
+    """The plan of the same build with --ram-limit, and the kernels' prices.
+
+    Errors  LimitError
+    """
+    if build.planners is None or build.options.cores > 1:
+        other = build.again(ram_limit=limit)
+        return other.plan, other.kernels
+    planner, plan = build.planners.plan(replace(build.options, ram_limit=limit))
+    return plan, planner.prices
+
+
+def curve_of(build: Choice) -> Curve:
+    """The plans of all limits worth a try that no other plan beats in bytes and
+    instructions. A plan may be smaller than its limit: it then is that of its own
+    size, with which the limit is tried again."""
+    mine, found = (build.plan, build.kernels), dict[int, tuple[Plan, Options]]()
+    sizes = {_PLENTY, build.plan.arena_bytes, build._least}
+    for limit in sorted({*sizes, *build.arena_sizes()}, reverse=True):
+        made: tuple[Plan, Options] | None = None
+        while limit not in found:
+            try:
+                made = limited(build, limit)
+            except LimitError:
+                break
+            found[limit] = made
+            limit = made[0].arena_bytes
+    front: list[tuple[Plan, Options]] = []
+    for limit in sorted(found):
+        one = found[limit]
+        if one[0].arena_bytes < limit:
+            continue
+        if not front or estimate(*one) < estimate(*front[-1]):
+            front.append(one)
+    return Curve(tuple(front) or (mine,), build.tables.instance_bytes)
 
 
 def find_savings(build: Build) -> tuple[Saving, ...]:

@@ -1,4 +1,4 @@
-"""The graphs in which a model may be written, and the best plan of them all."""
+"""The graphs in which a model may be written, and what plans them all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pybuild.passes.ends.planes import by_planes
 from pybuild.passes.ends.when_set import converted
 from pybuild.passes.ends.windows import with_long_windows
 from pybuild.passes.sums import with_sums
-from pybuild.plan.plan import Plan
 from pybuild.plan.request import Planner, Planners
 from pybuild.records import dataclass
 from pybuild.select.choose import Options, is_better, narrowed, options_of
@@ -30,13 +29,10 @@ class Ways:
     table: Sequence[Target]
     asked: BuildOptions
 
-    def plan(self) -> tuple[Planners, tuple[Planner, Plan]]:
-        """The best plan, with what made it.
-
-        Errors  BuildError
-        """
-        planners = Planners(self.planners, self._converting)
-        return planners, planners.plan(self.asked)
+    @property
+    def all(self) -> Planners:
+        """What plans them all."""
+        return Planners(self.planners, self._converting)
 
     def _converting(self) -> tuple[Planner, ...]:
         """Planners for graphs whose inputs are converted when they are set."""

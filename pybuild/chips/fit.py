@@ -12,6 +12,7 @@ from concurrent.futures import as_completed
 from dataclasses import asdict, replace
 from typing import Any
 
+from pybuild.chips.pace import cycles_on
 from pybuild.entry import load
 from pybuild.errors import BuildError
 from pybuild.files.processes import without_main, worker_pool
@@ -32,22 +33,9 @@ from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
 from pybuild.targets.names import target_named
 
-# cycles for each instruction that a report estimates, of MLPerf Tiny's int8 nets on
-# each core: by the timings that are published of M0, M3, M4 (the M33 has the M4's),
-# else one for each instruction that was counted; of RISC-V's vectors as many as it has
-# registers of 128 bits, which is 2.2 to 2.8 times as many
-PACE = {
-    "cortex-m0": 1.48, "cortex-m3": 1.83, "cortex-m4": 1.39, "cortex-m33": 1.39,
-    "cortex-m7": 1.04, "cortex-m55": 1.06, "rv32imc": 1.10, "xtensa": 1.76,
-    "esp32": 1.76, "rv32ec": 17.6,
-    **dict.fromkeys(("rv32imcv", "rv32imc_zve32x", "rv64gcv"), 2.5),
-    "generic": 18.0,  # an ATmega2560, counted by simavr: of digits and a CNN
-}  # fmt: skip
 # bytes of crt for several cores; of digits: 1,126 on a Cortex-M0+, 772 on an M33
 CORES_CODE = 1152
 AVR_CODE = 2  # times that of 32 bits; measured of digits: 1.6
-FLOAT_PACE = {"generic": 54.0}  # likewise, of that CNN in floats
-_ROUGH = 1.0
 _FASTER = ("--optimise speed",)
 _ALIGN = 16
 _LONG = 2.0  # nominal seconds of all plans, from which processes are worth their start
@@ -302,22 +290,6 @@ def _flash(library: Library, chip: Chip) -> Need:
     if chip.core.arch == "avr":
         code *= AVR_CODE
     return Need(made.flash - made.code + code, chip.flash.size)
-
-
-def cycles_on(target: str, library: Library) -> int:
-    """The estimated cycles of an inference from begin to end, without the flash's wait
-    states.
-
-    library  of that target, or of another that gets the same plan
-    """
-    cycles = 0.0
-    for row in library.report.kernels:
-        pace = PACE.get(target, _ROUGH)
-        if library.plan.graph.tensor(row.output).dtype.name == "FLOAT32":
-            pace = FLOAT_PACE.get(target, pace)
-        cycles += pace * row.instructions
-    use = library.report.cores
-    return round(cycles * (use.together / use.alone if use and use.sliced else 1.0))
 
 
 def _ways(

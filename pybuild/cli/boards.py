@@ -282,10 +282,15 @@ def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
         stage(shown, "counting")
         shown(1, 2)
         result = bench_program(device, program, args.seed)
+    from pybuild.chips.pace import cycles_on
+
+    rough = None
+    if result.cycles is None and library.tables.cores == 1:
+        rough = cycles_on(device.core.target, program.library)
     say_target(args)
     if not args.json:
-        show_bench(result, args.long)
-    return OK, result.to_json()
+        show_bench(result, args.long, rough)
+    return OK, {**result.to_json(), "rough_cycles": rough}
 
 
 def ran(
@@ -343,10 +348,13 @@ def _remote(port: str) -> Iterator[None]:
 def show_fit(fit: Fit | None) -> None:
     """Why another plan was taken than that of the options."""
     if fit is not None:
-        say(f"plan   for {fit.room:,} bytes of RAM, --ram-limit {fit.limit}: {fit}")
+        say(f"plan   for a board of {fit.room:,} bytes, --ram-limit {fit.limit}: {fit}")
 
 
-def show_bench(result: BoardBench, long: bool = False) -> None:
+def show_bench(
+    result: BoardBench, long: bool = False, rough: int | None = None
+) -> None:
+    """rough: cycles by a rough estimate, where no timings of the core are published"""
     columns = [("layer", "name"), ("operator", "left")]
     columns += [("MACs", "right"), ("instructions", "right"), ("per MAC", "right")]
     columns.append(("cycles", "right"))
@@ -366,15 +374,22 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
         say(f"most   not known: {'; '.join(result.worst.open)}")
     if result.cycles is not None:
         say(f"cycles {result.cycles:,} estimated from the core's published timings")
+    elif rough is not None:
+        say(f"cycles ~{rough:,}, a rough estimate as in crt fit: ", end="")
+        say("no timings of the core are published")
     if len(result.cores) > 1:
         each = ", ".join(f"{spent:,}" for spent in result.cores)
         share = "" if result.share is None else f", {result.share:.2f} of one core's"
         share += "" if result.alone is None else f" {result.alone:,}"
         say(f"cores  {each}; {result.wall:,} from begin to end{share}; ", end="")
         say(f"stack of the second {ram.second:,} (at most {ram.second_bound:,})")
-    say(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
-    say(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
-    say(f", data {ram.data:,} bytes")
+    held = ram.arena + ram.instance
+    say(
+        f"RAM    {held:,} bytes: arena {ram.arena:,}, instance {ram.instance:,}", end=""
+    )
+    say(f"; RAM with stack {held + ram.stack:,}: ", end="")
+    say(f"stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
+    say(f"; the program's other data {ram.data:,}")
     if long:
         frames = (f"{frame.name} {frame.bytes:,}" for frame in result.chain)
         say(f"chain  {', '.join(frames)}")

@@ -46,28 +46,32 @@ def _plain(one: ChipFit) -> dict[str, Any]:
 
 
 def _show(model: str, found: tuple[ChipFit, ...]) -> None:
+    from pybuild.chips.fit import verdict
+    from pybuild.chips.pace import WHAT, shown
+    from pybuild.package.totals import CODE, STACK
+
     columns = [("chip", NAME), ("core", TEXT), ("RAM", NUMBER), ("of", NUMBER)]
     columns += [("flash", NUMBER), ("of", NUMBER), ("cycles", NUMBER)]
     columns += [("ms", NUMBER), ("WS", NUMBER), ("uJ", NUMBER)]
-    columns += [("missing", TEXT), ("with", TEXT)]
     rows = [
         [one.chip, f"{one.cores} {one.core}" if one.cores > 1 else one.core,
          _kb(one.ram.needed), _kb(one.ram.has), _kb(one.flash.needed),
-         _kb(one.flash.has), f"{one.cycles:,}", f"{1000 * one.seconds:.3g}",
+         _kb(one.flash.has), shown(one.core, one.cycles), f"{1000 * one.seconds:.3g}",
          "" if one.wait_states is None else str(one.wait_states),
-         "" if one.microjoules is None else f"{one.microjoules:,.0f}",
-         "; ".join(one.missing), " ".join(one.options)]
+         "" if one.microjoules is None else f"{one.microjoules:,.0f}"]
         for one in found
     ]  # fmt: skip
-    from pybuild.chips.fit import verdict
-    from pybuild.package.totals import CODE, STACK
-
     say("target each chip's own core")
     tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
+    for one in found:
+        if one.missing:
+            options = f"; fits with {' '.join(one.options)}" if one.options else ""
+            say(f"lacks  {one.chip}: {'; '.join(one.missing)}{options}")
     each = " for each core" if any(one.cores > 1 for one in found) else ""
     say(
-        f"with   {STACK:,} bytes of stack and data{each}, and {CODE:,} of runtime, "
-        "start-up and console;\n       KB of RAM and flash, at the highest clock"
+        f"RAM    with stack, in KB: arena, instance, {STACK:,} bytes of stack and "
+        f"data{each}\nflash  in KB: code, tables, weights, {CODE:,} bytes of runtime, "
+        f"start-up and console\ncycles {WHAT}; ms at the chip's highest clock"
     )
     say(
         "not    counted: the flash's wait states at that clock (WS, where a source has "
@@ -77,4 +81,7 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
 
 
 def _kb(size: int) -> str:
-    return f"{size / 1024:,.0f}"
+    """KB; of ten thousand or more, a short form."""
+    if size < 10_000 << 10:
+        return f"{size / 1024:,.0f}"
+    return f"{size >> 20:,} MB" if size < 1 << 30 else f"{size >> 30:,} GB"

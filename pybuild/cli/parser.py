@@ -18,7 +18,8 @@ from pybuild.traces.command import add_parser as trace_parser
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 _CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
-invalid, 3 a limit is exceeded, 64 wrong usage, 130 Ctrl-C, 141 output pipe closed"""
+invalid, 3 a limit is exceeded, 4 the reference crashed or did not end, 64 wrong
+usage, 130 Ctrl-C, 141 output pipe closed"""
 _MODEL = "a .tflite, .onnx or .pt2 file, or graph JSON; or a name in crt.toml"
 ABOUT = {
     "inspect": "show the layers of a model and what they cost, or all its problems",

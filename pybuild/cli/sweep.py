@@ -105,6 +105,8 @@ def _duration(seconds: float) -> str:
 
 
 def _show(found: Swept) -> None:
+    from pybuild.chips.pace import WHAT, shown
+
     best = sorted(found.front(), key=lambda row: (row["model"], row["ram"]))
     columns = [("model", NAME), ("target", TEXT), ("options", TEXT)]
     columns += [("RAM", NUMBER), ("flash", NUMBER)]
@@ -112,7 +114,7 @@ def _show(found: Swept) -> None:
     rows = [
         [row["model"], row["target"], _options(row), f"{row['ram']:,}",
          f"{row['flash']:,}", f"{row['instructions']:,}",
-         "-" if row["cycles"] is None else f"{row['cycles']:,}",
+         "-" if row["cycles"] is None else shown(row["target"], row["cycles"]),
          "-" if row["accuracy"] is None else f"{row['accuracy']:.1%}"]
         for row in best
     ]  # fmt: skip
@@ -121,7 +123,9 @@ def _show(found: Swept) -> None:
         said = "counted on boards" if counted else "flash and instructions by estimate"
         said = "partly counted on boards" if 0 < len(counted) < len(rows) else said
         say("target of each row, as it says")
-        title = f"Pareto-optimal in RAM, flash and instructions; {said}"
+        if any(row["cycles"] for row in best):
+            say(f"cycles {WHAT}")
+        title = f"Pareto-optimal in RAM without stack, flash and instructions; {said}"
         tables.table(title, columns, rows[:_MOST])
     if len(rows) > _MOST:
         say(f"{len(rows) - _MOST:,} more are in the page")

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from pybuild.cores.disjoint import are_disjoint
 from pybuild.cores.slices import sliced
-from pybuild.errors import Problem
+from pybuild.errors import LimitError, Problem
 from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.options.table import BuildOptions
 from pybuild.plan.plan import Plan
-from pybuild.plan.request import Planner
+from pybuild.plan.request import Planner, Planners
 from pybuild.records import dataclass
 from pybuild.select.choose import options_of
 from pybuild.select.prices import price
@@ -98,6 +98,28 @@ class _Tried:
     @property
     def sliced(self) -> int:
         return sum(bool(step.candidate.slices) for step in self.plan.steps)
+
+
+def planned(
+    planners: Planners, asked: BuildOptions, table: Sequence[Target]
+) -> tuple[Planner, Plan, Spread | None]:
+    """The plan, with what made it. Slices for several cores are chosen after a plan for
+    one, so they may exceed a limit that it keeps to: the plan without a limit is then
+    taken, if that keeps to it.
+
+    Errors  BuildError
+    """
+    if asked.cores == 1:
+        return (*planners.plan(asked), None)
+    try:
+        several = spread(*planners.plan(asked), asked, table)
+    except LimitError:
+        free, limit = replace(asked, ram_limit=None), asked.ram_limit
+        several = spread(*planners.plan(free), free, table)
+        limit = limit.get(0) if isinstance(limit, Mapping) else limit
+        if limit is None or several.plan.arena_bytes > limit:
+            raise
+    return several.planner, several.plan, several
 
 
 def spread(

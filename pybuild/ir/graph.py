@@ -163,6 +163,7 @@ class Graph:
     fixed    inputs of the file that are constants, for what runs the file itself
     signatures  of a file that has several: the one that this is, then the others
     renamed  inputs and outputs -> their names in the file, where the user chose others
+    removed  channels of layers that are constant, and bytes of constants without them
     """
 
     name: str
@@ -184,6 +185,7 @@ class Graph:
     fixed: Mapping[str, Array] = field(default_factory=dict, compare=False)
     signatures: tuple[str, ...] = field(default=(), compare=False)
     renamed: Mapping[str, str] = field(default_factory=dict, compare=False)
+    removed: tuple[int, int] = field(default=(0, 0), compare=False)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -114,7 +114,7 @@ class BuildOptions:
     )  # fmt: skip
     ram_limit: int | Mapping[int, int] | None = option(
         None, kinds.SIZE, _MEMORY,
-        "use the fastest plan that fits this RAM, like 64K; else fail",
+        "use the fastest plan whose arena has at most this size, like 64K; else fail",
     )  # fmt: skip
     plan: str = option(
         "rows", kinds.word("rows", "whole"), _MEMORY,
@@ -153,7 +153,7 @@ class BuildOptions:
     )  # fmt: skip
     params: str | tuple[str, ...] | None = option(
         None, kinds.PARAMS, _WEIGHTS,
-        "make weights loadable and shared: 'replaceable' for all, or a NAME",
+        "make weights loadable and shared, slower: 'replaceable' for all, or a NAME",
     )  # fmt: skip
     compress: str = option(
         "none", kinds.word("none", "lz4", "lz4-layer"), _WEIGHTS,

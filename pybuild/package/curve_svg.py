@@ -75,7 +75,7 @@ def svg(curve: Curve) -> str:
 
 
 def _meaning(found: _Drawing) -> str:
-    text = "Each dot is a plan, the fastest with that much RAM."
+    text = "Each dot is the plan of its --ram-limit (arena)."
     if list(found.boards()):
         text += " Dashed: a board's, which holds stack and data, too."
     return text

@@ -39,7 +39,8 @@ def write_tree(
     """Writes all files; each appears whole or not at all.
 
     What an earlier build of this name has left there and this one has not is removed,
-    for nobody to compile it; not if it was changed since. An example that is no longer
+    for nobody to compile it; not if it was changed since. A BuildWarning names each
+    file that was changed since and is replaced. An example that is no longer
     as a build left it is the user's, and stays; a BuildWarning says where ours is.
 
     name    of the build, which report.json says
@@ -57,9 +58,14 @@ def write_tree(
         return
     other, stay = _of_another(folder, files, name)
     chosen = _beside_the_users(folder, files)
+    edited = _edited(folder, chosen, there)
     _write_all(folder, chosen, folder)
     for path in sorted(there.keys() - files.keys()):
         _remove(folder / path, there[path])
+    for path in edited:
+        what = f"{folder / path}: was changed since an earlier build wrote it; this "
+        what += "build has replaced it"
+        warnings.warn(what, BuildWarning, stacklevel=3)
     if stay:
         some = ", ".join(stay[:3]) + (", ..." if len(stay) > 3 else "")
         what = f"{folder}: files of build '{other}' stay there: {some}"
@@ -87,6 +93,21 @@ def refusals(
 def _own_before(folder: Path, name: str) -> dict[str, str]:
     """The files of an earlier build of this name, with their digests."""
     return _listed(folder) if _built_before(folder) == name else {}
+
+
+def _edited(
+    folder: Path, files: Mapping[str, Content], there: Mapping[str, str]
+) -> list[str]:
+    """The files of an earlier build that hold neither what it nor what this one wrote.
+
+    there  their digests when they were written
+    """
+    found = []
+    for path in sorted(files.keys() & there.keys()):
+        now = digest_at(folder / path)
+        if now not in ("", there[path]) and now != digest_of(files[path]):
+            found.append(path)
+    return found
 
 
 def _of_another(

@@ -64,6 +64,7 @@ def made_report(
             tables.weight_bytes + tables.image_bytes,
             tables.table_bytes,
             tables.stage_bytes,
+            *graph.removed,
         ),
         macs=sum(row.macs for row in rows),
         inputs=tuple(boundary(graph.tensor(n)) for n in graph.inputs),

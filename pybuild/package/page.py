@@ -100,12 +100,20 @@ def tensors_page(
 def _sizes(report: Report) -> Iterator[str]:
     ram, flash = report.ram, report.flash
     bound = f"({ram.lower_bound:,} alive at once)"
-    yield f"RAM    arena {ram.arena:,} bytes {bound}, instance {ram.instance:,}"
     whole = totals(report)
+    parts = f"arena {ram.arena:,} {bound}, instance {ram.instance:,}"
+    parts += f", weights unpacked for all instances {ram.unpacked:,}" * (
+        ram.unpacked > 0
+    )
+    yield f"RAM    {whole.ram:,} bytes without stack: {parts}"
     held = f"weights {flash.weights:,}, tables {flash.tables:,} bytes"
     share = (flash.weights + flash.tables) / max(report.file_bytes, 1)
     held += f" ({share:.2f} of the file)" * (report.file_bytes > 0)
     yield f"flash  {held}, code {whole.code:,} by estimate"
+    if flash.removed_channels:
+        gone = f"{flash.removed_channels:,} channels that never change are removed"
+        gone += f", with {flash.removed:,} bytes of constants"
+        yield f"note   {gone}; results stay equal bit for bit"
     if report.file_bytes and share > _MUCH:
         yield f"note   flash is larger than the file: {_largest(report)}"
     spent = f"{whole.instructions:,} instructions by estimate"
@@ -182,9 +190,6 @@ def _cores(use: CoresUse, arena: int) -> str:
 
 
 def _weights(report: Report, names: _Names) -> Iterator[Grid | str]:
-    if report.ram.unpacked:
-        held = f"{report.ram.unpacked:,} bytes"
-        yield f"RAM    unpacked weights {held}, for all instances"
     stored = (
         ("parameter", report.parameters),
         ("packed constant", report.packed_constants),
@@ -244,11 +249,11 @@ def verdict(report: Report | ImageReport) -> str:
     if isinstance(report, ImageReport):
         ram, flash = report.ram, report.flash
         held = f"{flash.weights + flash.tables:,} of weights and tables in flash"
-        return f"sum    {ram.arena + ram.instance:,} bytes of RAM, {held}"
+        return f"sum    {ram.arena + ram.instance:,} bytes of RAM without stack, {held}"
     whole = totals(report)
     spent = f"{whole.instructions:,} instructions"
     guess = f"{whole.flash:,} of flash and {spent} by estimate"
-    return f"sum    {whole.ram:,} bytes of RAM; {guess}"
+    return f"sum    {whole.ram:,} bytes of RAM without stack; {guess}"
 
 
 def quantisation_page(report: Quantisation, long: bool = False) -> Page:
@@ -299,7 +304,8 @@ def image_page(report: ImageReport) -> Page:
 def _image_lines(report: ImageReport) -> Iterator[str]:
     ram, flash = report.ram, report.flash
     apart = f"(all apart {ram.separate:,})"
-    yield f"RAM    arena {ram.arena:,} bytes {apart}, instances {ram.instance:,}"
+    parts = f"arena {ram.arena:,} {apart}, instances {ram.instance:,}"
+    yield f"RAM    {ram.arena + ram.instance:,} bytes without stack: {parts}"
     sizes = f"weights {flash.weights:,}, tables {flash.tables:,} bytes"
     yield f"flash  {sizes}; sharing saves {flash.saved:,}"
     for region in report.regions:

@@ -60,11 +60,16 @@ class Ram:
 class Flash:
     """Units  bytes; tables: steps, arguments, descriptions; stages: the part of the
     tables that is for what advances together; kernels not counted.
+
+    removed_channels  channels of layers whose value never changes: they are removed;
+                      removed: bytes of constants that the file has for them
     """
 
     weights: int
     tables: int
     stages: int = 0
+    removed_channels: int = 0
+    removed: int = 0
 
 
 @dataclass(frozen=True)

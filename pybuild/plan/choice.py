@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pybuild.errors import LimitError
 from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.buffers.offsets import alive
@@ -14,7 +15,7 @@ from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.memory.live_ranges import in_pieces
 from pybuild.plan.memory.row_cuts import RowCuts
 from pybuild.plan.plan import Plan, spent_inputs
-from pybuild.plan.regions.regions import BLOCK_ALIGN, Limits
+from pybuild.plan.regions.regions import BLOCK_ALIGN
 from pybuild.plan.schedule.stages import Arrangement, Search, arranged
 from pybuild.records import dataclass
 
@@ -66,66 +67,73 @@ class Ways:
     coarse: Search | None = None
 
 
+Made = Callable[[Arrangement], Plan]
+
+
 def chosen_rows(
     ways: Ways,
-    ram_limit: Limits,
-    made: Callable[[Arrangement, Limits], Plan],
+    limit: int | None,
+    made: Made,
+    unlimited: Callable[[], Plan] | None = None,
     thrifty: bool = False,
     times: Callable[[Plan], float] = lambda _: 1.0,
 ) -> Plan:
     """Return the plan with the fewest bytes at an acceptable price; with a limit, the
-    fastest plan that keeps to it.
+    fastest plan that keeps to it, or the smallest of all if none does.
 
-    times   a plan's instructions, as a multiple of those for whole tensors
+    limit    bytes of arena
+    unlimited  makes the plan without a limit
+    times    a plan's instructions, as a multiple of those for whole tensors
     thrifty  allow twice the instructions to save RAM
-    Errors  as `made`, if no plan keeps to the limit
     """
     search, whole = ways.search, ways.whole
-    limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
     if limit is None:
-        plan = _fair(ways, made, ram_limit, times)
+        plan = _fair(ways, made, times)
         if thrifty:
-            return _thrifty(ordered(search, MOST_COST_RAM), plan, made, ram_limit)
+            return _thrifty(ordered(search, MOST_COST_RAM), plan, made)
         return plan
     if least_bytes(whole) <= limit:
-        plan = made(whole, None)
+        plan = made(whole)
         if plan.arena_bytes <= limit:
             return plan
     searches = filter(None, (search, ways.coarse))
-    fits = [*filter(None, (_fastest_within(one, limit, made) for one in searches))]
+    tried = [*filter(None, (_fastest_within(one, limit, made) for one in searches))]
+    tried += _plans(unlimited) if unlimited else []
+    fits = [plan for plan in tried if plan.arena_bytes <= limit]
     if fits:
         return min(fits, key=times)
     search = ordered(search, _ANY)
-    fair = _fair(ways, made, None, times)  # its rows may lie in fewer bytes
-    if fair.arena_bytes <= limit:
-        return fair
-    return made(min(whole, search.least(_ANY), key=least_bytes), ram_limit)
+    first = made(min(whole, search.least(_ANY), key=least_bytes))
+    plan = _smallest(search, _ANY, first, made)
+    tried += [plan, *_finer(search, _ANY, plan, made)]
+    return min(tried, key=lambda one: one.arena_bytes)
 
 
-def _fastest_within(
-    search: Search, limit: int, made: Callable[[Arrangement, Limits], Plan]
-) -> Plan | None:
+def _plans(made: Callable[[], Plan]) -> list[Plan]:
+    """Return the plan, or none if it does not fit the user's regions."""
+    try:
+        return [made()]
+    except LimitError:
+        return []
+
+
+def _fastest_within(search: Search, limit: int, made: Made) -> Plan | None:
     """Return the plan with the fastest stages that fit the limit, or None."""
     search = ordered(search, _ANY)
     start = search.most if len(search.nodes) <= _MOST_NODES else limit
     for _, found in _smaller(search, start, _STEP):
         if _most_alive(search, found) <= limit:
-            plan = made(found, None)
+            plan = made(found)
             if plan.arena_bytes <= limit:
                 return plan
     return None
 
 
-def _fair(
-    ways: Ways,
-    made: Callable[[Arrangement, Limits], Plan],
-    ram_limit: Limits,
-    times: Callable[[Plan], float],
-) -> Plan:
+def _fair(ways: Ways, made: Made, times: Callable[[Plan], float]) -> Plan:
     """Return the plan with the fewest bytes at an acceptable price. Kernels that save
     bytes, and then a higher price, are used only where they save far more bytes than
     other kernels can at any price."""
-    tries = _Tries(ways, made, ram_limit, times)
+    tries = _Tries(ways, made, times)
     cost = _fair_cost(ways.search.graph)
     plan, spares = tries.least(cost), ways.usual is not ways.search
     if ways.search.spent and spares:  # an input that is written over spares little
@@ -156,8 +164,7 @@ class _Tries:
     """Makes the candidate plans among which _fair chooses."""
 
     ways: Ways
-    made: Callable[[Arrangement, Limits], Plan]
-    ram_limit: Limits
+    made: Made
     times: Callable[[Plan], float]
 
     def least(self, cost: float) -> Plan:
@@ -172,7 +179,7 @@ class _Tries:
             tried += self._stages(self.ways.coarse, cost)
         tried = [one for one in tried if one[0] <= cost * _SURE]
         if not tried:
-            return self.made(self.ways.whole, self.ram_limit)
+            return self.made(self.ways.whole)
         return _fastest(tried)
 
     def comes_to(self, plan: Plan) -> float:
@@ -199,7 +206,7 @@ class _Tries:
                 break
             if _most_alive(search, found) < best.arena_bytes:
                 tried += 1
-                one = self.made(found, None)
+                one = self.made(found)
                 if one.arena_bytes < best.arena_bytes and self.times(one) <= cost:
                     best = one
         return best
@@ -210,25 +217,20 @@ class _Tries:
         found = search.least(_ANY)
         if plan.arena_bytes <= _MUCH * _most_alive(search, found):
             return False
-        return plan.arena_bytes > _MUCH * self.made(found, None).arena_bytes
+        return plan.arena_bytes > _MUCH * self.made(found).arena_bytes
 
     def _stages(self, search: Search, cost: float) -> list[tuple[float, Plan]]:
         """Return plans of the fewest bytes, each with its relative instructions."""
         found = ordered(search, cost)
         least = min(self.ways.whole, found.least(cost), key=least_bytes)
-        plan = self.made(least, self.ram_limit)
+        plan = self.made(least)
         if search.spent:
             plan = _smallest(found, cost, plan, self.made)
         plans = [plan, *_finer(found, cost, plan, self.made)]
         return [(self.comes_to(one), one) for one in plans]
 
 
-def _finer(
-    search: Search,
-    most_cost: float,
-    plan: Plan,
-    made: Callable[[Arrangement, Limits], Plan],
-) -> list[Plan]:
+def _finer(search: Search, most_cost: float, plan: Plan, made: Made) -> list[Plan]:
     """Return the plan with the fewest bytes as counted row by row, if it is smaller;
     results may lie anywhere, or stay within the memory of their operands.
     """
@@ -238,7 +240,7 @@ def _finer(
     for still in (False, True):
         least, found = cuts.least(most_cost, still)
         if found.steps and least < best.arena_bytes:
-            best = min(best, made(found, None), key=lambda one: one.arena_bytes)
+            best = min(best, made(found), key=lambda one: one.arena_bytes)
     return [best] if best is not plan else []
 
 
@@ -249,31 +251,21 @@ def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
     return min(able, key=lambda one: one[0])[1]
 
 
-def _thrifty(
-    search: Search,
-    fair: Plan,
-    made: Callable[[Arrangement, Limits], Plan],
-    ram_limit: Limits,
-) -> Plan:
+def _thrifty(search: Search, fair: Plan, made: Made) -> Plan:
     """Return the plan with the fewest bytes, or a faster one that is hardly larger; it
     is never larger than the plan at an acceptable price."""
     found = search.least(MOST_COST_RAM)
-    plan = min(fair, made(found, ram_limit), key=lambda one: one.arena_bytes)
+    plan = min(fair, made(found), key=lambda one: one.arena_bytes)
     plan = _smallest(search, MOST_COST_RAM, plan, made)
     most = min(fair.arena_bytes, int(plan.arena_bytes * HARDLY))
     if most == plan.arena_bytes:
         return plan
     _, cuts = search.cuts.best(int(least_bytes(found) * HARDLY))
-    faster = made(arranged(search, cuts), ram_limit) if cuts else plan
+    faster = made(arranged(search, cuts)) if cuts else plan
     return next(one for one in (faster, fair, plan) if one.arena_bytes <= most)
 
 
-def _smallest(
-    search: Search,
-    most_cost: float,
-    best: Plan,
-    made: Callable[[Arrangement, Limits], Plan],
-) -> Plan:
+def _smallest(search: Search, most_cost: float, best: Plan, made: Made) -> Plan:
     """Return the smallest plan of stages at an allowed cost, counted row by row, or
     `best`."""
     tries: list[tuple[int, int, Arrangement]] = []
@@ -286,7 +278,7 @@ def _smallest(
     for least, _, found in sorted(tries, key=lambda one: one[:2]):
         if least >= best.arena_bytes:
             break
-        best = min(best, made(found, None), key=lambda plan: plan.arena_bytes)
+        best = min(best, made(found), key=lambda plan: plan.arena_bytes)
     return best
 
 
@@ -370,30 +362,16 @@ def by_rows(plan: Plan) -> int:
     return sum(s.end - s.first for s in plan.stages if s.end - s.first > 1)
 
 
-_Point = tuple[int, float, int]
-
-
-def with_point(points: Sequence[_Point], plan: Plan) -> list[_Point]:
-    """Return the points with the plan's added and the points that it beats removed; the
-    plan may beat them because plans are not chosen by live rows alone."""
-    arena, cost = plan.arena_bytes, sum(step.candidate.cost for step in plan.steps)
-    if any(point[0] == arena for point in points):
-        return [*points]
-    rest = [point for point in points if point[0] < arena or point[1] < cost]
-    return sorted([*rest, (arena, cost, by_rows(plan))])
-
-
-def ram_curve(
+def arena_sizes(
     search: Search, made: Callable[[Search, Arrangement], Plan]
-) -> list[_Point]:
-    """Return the Pareto front, smallest plan first, as (bytes of arena, estimated
-    instructions, layers by rows)."""
+) -> list[int]:
+    """Return the bytes of arena from which on other stages are faster, in falling
+    order. A limit gives kernels room, so its plan may be another than that of the
+    stages alone."""
     search = ordered(search, _ANY)
-    points: list[_Point] = []
-    for cost, stages in _smaller(search, search.most, 1.0):
-        plan = made(search, stages)
-        while points and points[-1][0] >= plan.arena_bytes and points[-1][1] >= cost:
-            points.pop()
-        if not points or plan.arena_bytes < points[-1][0]:
-            points.append((plan.arena_bytes, cost, by_rows(plan)))
-    return points[::-1]
+    sizes: list[int] = []
+    for _, stages in _smaller(search, search.most, 1.0):
+        size = made(search, stages).arena_bytes
+        if not sizes or size < sizes[-1]:
+            sizes.append(size)
+    return sizes

@@ -11,7 +11,6 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.options.regions import RegionSpec
 from pybuild.passes.sums import apart
-from pybuild.plan.advice import less_ram
 from pybuild.plan.buffers.compressed import Unpack, as_parameters, find_packed, task
 from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
@@ -26,10 +25,8 @@ from pybuild.plan.plan import Plan, Step, estimate
 from pybuild.plan.regions.block_offsets import Given, find_block_offsets, laid_once
 from pybuild.plan.regions.regions import (
     BLOCK_ALIGN,
-    Limits,
     Region,
     Wishes,
-    check_limits,
     overwritten,
 )
 from pybuild.plan.regions.weight_cache import find_hot, keep_placed
@@ -61,7 +58,7 @@ def make_plan(
     graph: Graph,
     candidates: Choose,
     keep_inputs: bool = False,
-    ram_limit: Limits = None,
+    limit: int | None = None,
     lazy: Collection[str] = (),
     compress: str = "none",
     rows: bool = False,
@@ -71,7 +68,7 @@ def make_plan(
     spent: Collection[str] = (),
     optimise: str = "balanced",
     known: Saved | None = None,
-    unpushed: Callable[[], Plan] | None = None,
+    unlimited: Callable[[], Plan] | None = None,
 ) -> Plan:
     """Choose kernels and place every tensor; keep storage that the graph prescribes.
 
@@ -83,9 +80,10 @@ def make_plan(
     weighed  the cost model's prices of all candidates; None: memory alone decides
     spent   inputs whose rows may be overwritten while later rows are still to be read
     optimise  "size": small tables and code; "ram": a small arena (needs `weighed`)
-    known   stage facts from other plans; unpushed: makes the plan with held inputs
-    Units   ram_limit in bytes of arena, or a mapping from device number to bytes
-    Errors  LimitError naming the tensors alive at the peak
+    known   stage facts from other plans; unlimited: makes the plan without a limit
+            and with held inputs
+    limit   bytes of the CPU's arena; a plan that exceeds it has the fewest bytes
+    Errors  LimitError if the regions are too small
     """
     graph = _arranged(graph, candidates, bool(pushed))
     views = find_views(graph)
@@ -100,20 +98,19 @@ def make_plan(
     def lay(one: Arrangement, given: Given) -> Plan:
         return _placed(graph, views, *_unpacked(one, compress, specs), given)
 
-    def made(found: Arrangement, limit: Limits) -> Plan:
+    def made(found: Arrangement) -> Plan:
         fine = bool(rows or pushed or spent) and not (graph.storage or specs)
-        given = Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
+        given = Given(tuple(lazy), tuple(specs), frozenset(pushed),
                       frozenset(spent), fine and not graph.is_placed,
                       little)  # fmt: skip
         laid = partial(lay, given=given)
         if weighed is None:
             return laid(found)
-        most = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
-        more = least_bytes(found) // _SHARE if little and most is None else 0
+        more = least_bytes(found) // _SHARE if little and limit is None else 0
         plan = laid(exchanged(found, options, weighed, 0, more))
-        if not (graph.storage or specs or (most is None and not (little and small))):
+        if not (graph.storage or specs or (limit is None and not (little and small))):
             # room up to the limit, or that other stages need anyway, serves kernels
-            most = plan.arena_bytes if most is None else most
+            most = plan.arena_bytes if limit is None else limit
             less = laid(exchanged(found, options, weighed, most, more))
             plan = less if less.arena_bytes <= most else plan
         origins.append((plan, found, laid))
@@ -121,10 +118,10 @@ def make_plan(
 
     lighter = partial(_lighter, origins, options, weighed if little else None)
     if pushed:
-        assert unpushed is not None, "it is compared with that of inputs that are held"
+        assert unlimited is not None, "it is compared with that of inputs that are held"
         search = Search(graph, options, views, keep_inputs, lazy, (), known or Saved())
         cost = partial(estimate, kernels=weighed.options if weighed else {})
-        return lighter(pushed_plan(search, pushed, made, ram_limit, unpushed, cost))
+        return lighter(pushed_plan(search, pushed, made, limit, unlimited, cost))
 
     whole = partial(_whole, graph, views, keep_inputs, lazy)
     found = whole([(node, _best(offers)) for node, offers in options])
@@ -135,8 +132,8 @@ def make_plan(
         search = Search(graph, options, views, keep_inputs, lazy, spent, known)
         ways = _ways(search, found, weighed, little)
         times = _times(found, options, weighed)
-        return lighter(chosen_rows(ways, ram_limit, made, thrifty, times))
-    return made(found, ram_limit)
+        return lighter(chosen_rows(ways, limit, made, unlimited, thrifty, times))
+    return made(found)
 
 
 def _arranged(graph: Graph, candidates: Choose, pushed: bool) -> Graph:
@@ -174,10 +171,12 @@ def _lighter(
 ) -> Plan:
     """Return the plan, with the same stages and no more arena, whose kernels and
     constants take the least flash. Tables are packed for this, so only one plan is
-    tried. Without `weighed` the plan is returned unchanged."""
-    if weighed is None:
+    tried. Without `weighed` the plan is returned unchanged, and so is one that is not
+    of `origins`."""
+    mine = next((one for one in origins if one[0] is plan), None)
+    if weighed is None or mine is None:
         return plan
-    _, found, laid = next(one for one in origins if one[0] is plan)
+    _, found, laid = mine
     offers = {node.output: candidates for node, candidates in options}
     known = {n: each for n, each in weighed.options.items() if n in offers}
     every = Weighed(with_constants(known, offers), weighed.optimise)
@@ -233,7 +232,7 @@ def _times(
 def placed(search: Search, found: Arrangement) -> Plan:
     """Return the plan of given stages, without limits or regions."""
     lazy, spent = tuple(search.lazy), frozenset(search.spent)
-    given = Given(None, lazy, (), frozenset(), spent, True)
+    given = Given(lazy, (), frozenset(), spent, True)
     return _placed(search.graph, search.views, found, (), given)
 
 
@@ -277,14 +276,6 @@ def _placed(
         graph, views, found, beside, slots, wishes, given
     )
     found, block_offsets = occupied.found, occupied.block_offsets
-    advice = partial(
-        less_ram,
-        graph,
-        kernels=[candidate for _, candidate in found.steps],
-        pushed=given.pushed,
-        spent=given.spent,
-    )
-    check_limits(graph, regions, given.ram_limit, advice)
     chosen, unpacks = keep_placed(found.steps, unpacks, block_offsets)
     found = replace(found, steps=tuple(chosen))
     places = place_tensors(graph, views, found, block_offsets, given.pushed)

@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, LimitError, Problem
 from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.options.table import BuildOptions
 from pybuild.passes.ends.when_set import conversions
+from pybuild.plan.advice import less_ram
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.choice import DEAR, FAIR, MOST_COST_RAM, is_worth
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan, estimate, spent_inputs
+from pybuild.plan.regions.regions import check_limits
 from pybuild.plan.schedule.saved import Saved
 from pybuild.records import dataclass
 from pybuild.select.choose import Options, Weighed
@@ -46,21 +48,33 @@ class Planner:
         key = repr(asked)
         if key not in self._made:
             self._made[key] = self._plan(asked)
-        return self._made[key]
+        plan, graph = self._made[key], self.graph
+        advice = partial(
+            less_ram, plan.graph, kernels=[step.candidate for step in plan.steps],
+            pushed=plan.pushed, spent=self._spent(asked),
+        )  # fmt: skip
+        alone = asked.cores == 1  # slices for several are chosen after the plan of one
+        check_limits(graph, plan.regions, asked.ram_limit, advice, alone)
+        return plan
+
+    def _spent(self, asked: BuildOptions) -> tuple[str, ...]:
+        by_rows = asked.plan == "rows" or bool(asked.push)
+        return spent_inputs(self.graph, asked.input, by_rows and not asked.regions)
 
     def _plan(self, asked: BuildOptions) -> Plan:
         by_rows = asked.plan == "rows"
         rows, ram = by_rows or bool(asked.push), asked.optimise == "ram"
         weighed = Weighed(self.prices, asked.optimise) if rows or ram else None
         lazy = (*(asked.lazy or ()), *conversions(self.graph))
-        spent = spent_inputs(self.graph, asked.input, rows and not asked.regions)
-        unpushed = replace(asked, push=(), ram_limit=None)
+        limits = asked.ram_limit
+        limit = limits.get(0) if isinstance(limits, Mapping) else limits
+        usual = replace(asked, push=(), ram_limit=None)
         return make_plan(
             self.graph, lambda node, _: self.kernels[node.output],
-            asked.input == "keep", asked.ram_limit, lazy,
+            asked.input == "keep", limit, lazy,
             asked.compress, by_rows, regions_of(asked.regions, self.devices),
-            asked.push, weighed, spent,
-            asked.optimise, self.known, partial(self.plan, unpushed),
+            asked.push, weighed, self._spent(asked),
+            asked.optimise, self.known, partial(self.plan, usual),
         )  # fmt: skip
 
 
@@ -85,7 +99,8 @@ class Planners:
         that keeps to a limit; of equal plans the first. Alternatives that convert
         inputs when they are set are tried if that may save memory at the peak.
 
-        Errors  the first alternative's, if no alternative has a plan
+        Errors  if no alternative has a plan: a limit's with the fewest bytes, or else
+                the first alternative's
         """
         best: tuple[Planner, Plan] | BuildError
         try:
@@ -115,7 +130,7 @@ class Planners:
 def _best(ways: Sequence[Planner], asked: BuildOptions) -> tuple[Planner, Plan]:
     """Return the best plan of some alternatives, with its planner.
 
-    Errors  the first alternative's, if none has a plan
+    Errors  if none has a plan: a limit's with the fewest bytes, or else the first's
     """
     made, errors = list[tuple[Planner, Plan, int]](), list[BuildError]()
     for one in ways:
@@ -128,7 +143,7 @@ def _best(ways: Sequence[Planner], asked: BuildOptions) -> tuple[Planner, Plan]:
             continue
         made.append((one, plan, estimate(plan, one.prices)))
     if not made:
-        raise errors[0]
+        raise min(errors, key=_least)
     fastest = min(cost for _, _, cost in made)
     if asked.ram_limit is not None:
         return next((one, plan) for one, plan, cost in made if cost == fastest)
@@ -141,6 +156,11 @@ def _best(ways: Sequence[Planner], asked: BuildOptions) -> tuple[Planner, Plan]:
     better = is_worth(_weight(less[1]), _weight(best[1]))
     planner, plan, _ = less if better else best
     return planner, plan
+
+
+def _least(error: BuildError) -> float:
+    least = error.least if isinstance(error, LimitError) else None
+    return float("inf") if least is None else least
 
 
 def _weight(plan: Plan) -> float:

@@ -13,7 +13,6 @@ from pybuild.kernels.base.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.buffers.sharing import Views
 from pybuild.plan.choice import FAIR, HARDLY, is_worth, ordered
 from pybuild.plan.plan import Plan
-from pybuild.plan.regions.regions import Limits
 from pybuild.plan.schedule.lock_step import PUSH
 from pybuild.plan.schedule.stages import Arrangement, Search, without_spare
 
@@ -29,8 +28,8 @@ Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 def pushed_plan(
     search: Search,
     pushed: Collection[str],
-    made: Callable[[Arrangement, Limits], Plan],
-    ram_limit: Limits,
+    made: Callable[[Arrangement], Plan],
+    limit: int | None,
     anyway: Callable[[], Plan],
     cost: Callable[[Plan], float],
 ) -> Plan:
@@ -39,12 +38,12 @@ def pushed_plan(
     much, or if nothing else keeps to the limit.
 
     cost    returns the instructions of a plan's kernels
-    Errors  of arrange_fed and `made`
+    Errors  of arrange_fed
     """
 
     def best(able: Search) -> Plan:
         found = arrange_fed(able, pushed)
-        return fastest_of_smallest(found, made, ram_limit, anyway)
+        return fastest_of_smallest(found, made, limit, anyway)
 
     usual = without_spare(search)
     if usual is search:
@@ -54,29 +53,33 @@ def pushed_plan(
     except BuildError:
         return best(search)
     few, more = sorted((plan, best(search)), key=lambda one: one.arena_bytes)
+    if limit is not None and more.arena_bytes > limit:
+        return few
     fair = cost(few) <= FAIR * cost(more)
     return few if fair or is_worth(few.arena_bytes, more.arena_bytes) else more
 
 
 def fastest_of_smallest(
     ways: Sequence[Arrangement],
-    made: Callable[[Arrangement, Limits], Plan],
-    ram_limit: Limits,
+    made: Callable[[Arrangement], Plan],
+    limit: int | None,
     anyway: Callable[[], Plan],
 ) -> Plan:
     """Return the fastest plan that is hardly larger than the smallest. `ways` are in
     order of rising cost; the first, which is the fastest, is taken if no plan saves
     bytes compared with `anyway`.
 
+    limit   of the arena: it is kept at any price
     anyway  makes the plan whose inputs are held in memory; called only if needed
-    Errors  of `made`, if the plan does not keep to the limit
     """
-    sizes = [made(found, None).arena_bytes for found in ways]
+    sizes = [made(found).arena_bytes for found in ways]
     most = min(sizes) * HARDLY
+    if limit is not None and min(sizes) <= limit:
+        most = min(most, limit)
     number = next(i for i, size in enumerate(sizes) if size <= most)
-    if number and ram_limit is None and most >= anyway().arena_bytes:
+    if number and limit is None and most >= anyway().arena_bytes:
         number = 0
-    return made(ways[number], ram_limit)
+    return made(ways[number])
 
 
 def arrange_fed(search: Search, pushed: Collection[str]) -> list[Arrangement]:

@@ -142,7 +142,10 @@ def _built(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
     measured = None
     if job.device is not None:
         measured = _counted(job, library)
-        figures |= _of_board(measured)
+        counted = _of_board(measured)
+        if counted["cycles"] is None and measured["alone"] is None:
+            del counted["cycles"]  # no timings of the core: the rough estimate stays
+        figures |= counted
     figures["accuracy"], figures["error"] = _quality(job, library)
     noted = library.report.quantisation
     figures["warnings"] = list(noted.warnings) if noted else []
@@ -150,7 +153,7 @@ def _built(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
-    from pybuild.chips.fit import PACE, cycles_on
+    from pybuild.chips.pace import PACE, cycles_on
 
     known = report["target"] in PACE and report["target"] != "generic"
     return {

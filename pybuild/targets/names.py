@@ -61,6 +61,9 @@ def is_known(name: object) -> bool:
 def hint_for(name: str) -> str:
     """All there is, for a name that is not known."""
     names = known_names()
+    if any(file.parent.name == name for file in boards().glob("*/board.toml")):
+        core = _core_of_board(name)
+        return f"{core}, the core of that board; check, bench and run take --on {name}"
     near = nearest_board(name)
     if near:
         core = _core_of_board(near)

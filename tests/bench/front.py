@@ -72,7 +72,7 @@ def _four(on_boards: Rows) -> Table:
             ))  # fmt: skip
     says = (
         "The int8 networks of MLPerf Tiny, one inference, beside TensorFlow Lite Micro "
-        "with CMSIS-NN (TFLM). Our RAM is everything, stack included; theirs is the "
+        "with CMSIS-NN (TFLM). Our RAM is arena, instance and stack; theirs is the "
         "tensor arena alone. Flash is code, tables and weights; theirs is code and the "
         "model file."
     )

@@ -125,7 +125,7 @@ def test_what_a_kilobyte_costs(
 def test_the_line_that_people_read(capsys: pytest.CaptureFixture[str]) -> None:
     show_fit(Fit("microbit", 8192, 7680, 16128, 5060, 0.127, 0.01175, 4000, 0.02))
     assert capsys.readouterr().out == (
-        "plan   for 8,192 bytes of RAM, --ram-limit 7680: arena 5,060 instead of "
+        "plan   for a board of 8,192 bytes, --ram-limit 7680: arena 5,060 instead of "
         "16,128 bytes: +12.7 % instructions, by estimate, 1.18 % a KB; the next "
         "smaller is 4,000, 2.00 % a KB\n"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,20 @@ def test_a_program_ends_well_where_nobody_answers(name: str) -> None:
 
 def test_the_page_has_a_row_for_each() -> None:
     assert board_table.PAGE.read_text().endswith(board_table.section())
+
+
+def test_pages_say_how_many_boards_and_chips_there_are() -> None:
+    kinds = Counter(simulation(load_board(name)) for name in board_names())
+    whole, core = kinds["simulated"], kinds["core-simulated"]
+    page = board_table.PAGE.read_text()
+    opening = f"QEMU simulates {whole} of the {kinds.total()} boards whole"
+    assert opening in page and f" For {core} more," in page
+    assert f", so {whole + core} are simulated." in page
+    for name in ("README.md", "docs/index.md"):
+        text = (ROOT / name).read_text()
+        assert f" {whole + core} simulated boards" in text, name
+    for name in ("docs/tour.md", "docs/index.md"):
+        assert f"which of {len(all_chips())} chips" in (ROOT / name).read_text(), name
 
 
 def test_facts_for_scripts() -> None:

@@ -253,3 +253,15 @@ def test_equal_cores_compute_together_where_a_chip_has_them(
         assert two[name].seconds < 0.75 * one[name].seconds
         assert two[name].ram.needed > one[name].ram.needed + 900
         assert two[name].flash.needed > one[name].flash.needed + 1000
+
+
+def test_the_table_has_room_in_100_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["fit", str(DIGITS), "--latency", "1ms"]) == 0
+    shown = capsys.readouterr().out
+    table, _, notes = shown.partition("lacks  ")
+    assert "\N{HORIZONTAL ELLIPSIS}" not in table
+    assert len(table.splitlines()) == len(all_chips()) + 4
+    assert "too slow" in notes and "RAM    with stack, in KB" in notes

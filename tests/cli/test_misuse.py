@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
 import socket
 import subprocess
@@ -13,8 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybuild.cli import main
-from pybuild.errors import LimitError, Problem, ValuesNeeded
+from pybuild.cli import INTERRUPTED, UNREAD, main
+from pybuild.cli.verbs import MISMATCH
+from pybuild.errors import INVALID, LIMIT, USAGE, LimitError, Problem, ValuesNeeded
+from pybuild.verify.apart import CRASHED
 
 ROOT = Path(__file__).resolve().parents[2]
 INT8 = str(ROOT / "examples" / "digits" / "digits_int8.tflite")
@@ -170,3 +173,28 @@ def test_what_another_process_raises_holds_every_finding() -> None:
     needed = ValuesNeeded("model", "shapes depend on values")
     needed.names = ("n",)
     assert pickle.loads(pickle.dumps(needed)).names == ("n",)
+
+
+# ---- what help and pages say ------------------------------------------------------
+
+
+def test_every_exit_code_is_listed(capsys: Capture) -> None:
+    codes = {MISMATCH, INVALID, LIMIT, CRASHED, USAGE, INTERRUPTED, UNREAD}
+    assert main(["--help"]) == 0
+    told = capsys.readouterr().out.partition("exit codes: ")[2]
+    assert [int(n) for n in re.findall(r"\d+", told)] == sorted({0, *codes})
+    for page in ("tour", "design"):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        said = re.search(r"Exit codes: (.*?pipe)", text, re.S)
+        assert said is not None
+        found = re.findall(r"(\d+)\s", said[1])
+        assert [int(n) for n in found] == sorted({0, *codes})
+
+
+def test_a_board_as_target_names_its_core(capsys: Capture, tmp_path: Path) -> None:
+    words = ["build", INT8, "-o", str(tmp_path / "t"), "--target", "mps2-an386"]
+    assert main(words) == 64
+    assert capsys.readouterr().err == (
+        "--target: 'mps2-an386' is not known. Hint: cortex-m4, the core of that board; "
+        "check, bench and run take --on mps2-an386\n"
+    )

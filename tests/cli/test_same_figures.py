@@ -4,6 +4,7 @@ has the same figures in every verb, and what is estimated is called that."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def test_a_build_ends_with_one_line_of_what_it_needs(
     assert main(["build", DIGITS, "-o", str(tmp_path / "tree")]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     held = f"{flash:,} of flash and {spent:,} instructions by estimate"
-    assert last == f"sum    {ram:,} bytes of RAM; {held}"
+    assert last == f"sum    {ram:,} bytes of RAM without stack; {held}"
     other = str(ROOT / "examples" / "digits" / "digits_f32.onnx")
     words = ["build", DIGITS, other, "-o", str(tmp_path / "both")]
     assert main([*words, "--name", "digits_int8=a", "--name", "digits_f32=b"]) == 0
@@ -164,3 +165,47 @@ def test_run_says_what_its_input_is(tmp_path: Path, capsys: Capture) -> None:
     assert not _facts(capsys, "run", DIGITS, "--data", str(tmp_path / "three.npz"))[
         "random_input"
     ]
+
+
+def test_each_line_says_which_ram_it_means(capsys: Capture) -> None:
+    core = ("--target", CORE)
+    facts = _facts(capsys, "inspect", DIGITS, *core, "--ram-curve")
+    arena, instance = facts["ram"]["arena"], facts["ram"]["instance"]
+    assert main(["inspect", DIGITS, *core, "--ram-curve"]) == 0
+    said = capsys.readouterr().out
+    assert f"RAM    {arena + instance:,} bytes without stack: arena {arena:,} (" in said
+    for point in facts["ram_curve"]:
+        assert point["limit"] + instance == point["ram"]
+        assert re.search(f"{point['limit']:,} +{point['ram']:,} +[0-9.]+ ", said)
+    counted = _facts(capsys, "bench", DIGITS, "--on", BOARD)["ram"]
+    assert main(["bench", DIGITS, "--on", BOARD]) == 0
+    whole = arena + instance + counted["stack"]
+    line = (
+        f"RAM    {arena + instance:,} bytes: arena {arena:,}, instance {instance:,}; "
+    )
+    line += f"RAM with stack {whole:,}: stack {counted['stack']:,} (at most "
+    assert line in capsys.readouterr().out
+
+
+def test_rough_cycles_are_the_same_everywhere_and_marked(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Of a core without published timings."""
+    board, core = "mps3-an547", "cortex-m55"
+    counted = _facts(capsys, "bench", DIGITS, "--on", board)
+    cycles = counted["rough_cycles"]
+    assert counted["cycles"] is None
+    assert 0.8 < cycles / counted["instructions"] < 1.25
+    assert main(["bench", DIGITS, "--on", board]) == 0
+    assert f"cycles ~{cycles:,}, a rough estimate" in capsys.readouterr().out
+    chips = _facts(capsys, "fit", DIGITS)["chips"]
+    assert {one["cycles"] for one in chips if one["core"] == core} == {cycles}
+    (tmp_path / "d.tflite").write_bytes(Path(DIGITS).read_bytes())
+    project = tmp_path / "crt.toml"
+    text = f'[models.d]\nfile = "d.tflite"\n[sweeps.one]\non = "{board}"'
+    project.write_text(text)
+    words = ["sweep", str(project), "--workers", "1", "--out", str(tmp_path / "swept")]
+    (row,) = _facts(capsys, *words)["front"]
+    assert (row["board"], row["cycles"]) == (board, cycles)
+    assert main(words) == 0
+    assert f"~{cycles:,}" in capsys.readouterr().out

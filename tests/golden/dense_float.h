@@ -38,8 +38,11 @@ struct dense_float_memory {
     struct crt_region arena;
 };
 
-/* Initialises a struct dense_float_memory from an array that is large enough;
- * else, and of a pointer, it does not compile. */
+/* A struct dense_float_memory of an array of yours: uint8_t, static or
+ * automatic, of DENSE_FLOAT_ARENA_BYTES or more, at a multiple of
+ * DENSE_FLOAT_ARENA_ALIGN (else dense_float_init returns CRT_ERR_ALIGN). One
+ * instance uses it, for as long as it is used. A pointer or a smaller array
+ * does not compile. */
 #define DENSE_FLOAT_MEMORY(array) \
     {{(array), CRT_ROOM(array, DENSE_FLOAT_ARENA_BYTES)}}
 

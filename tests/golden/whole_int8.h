@@ -44,8 +44,11 @@ struct whole_int8_memory {
     struct crt_region arena;
 };
 
-/* Initialises a struct whole_int8_memory from an array that is large enough;
- * else, and of a pointer, it does not compile. */
+/* A struct whole_int8_memory of an array of yours: uint8_t, static or
+ * automatic, of WHOLE_INT8_ARENA_BYTES or more, at a multiple of
+ * WHOLE_INT8_ARENA_ALIGN (else whole_int8_init returns CRT_ERR_ALIGN). One
+ * instance uses it, for as long as it is used. A pointer or a smaller array
+ * does not compile. */
 #define WHOLE_INT8_MEMORY(array) \
     {{(array), CRT_ROOM(array, WHOLE_INT8_ARENA_BYTES)}}
 

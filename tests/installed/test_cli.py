@@ -142,7 +142,8 @@ def test_build_writes_what_it_reports(tmp_path: Path, capsys: Capture) -> None:
     assert code == 0
     assert list(facts)[:6] == ["name", "ram", "flash", "macs", "inputs", "outputs"]
     assert list(facts["ram"]) == ["arena", "instance", "lower_bound", "unpacked"]
-    assert list(facts["flash"]) == ["weights", "tables", "stages"]
+    removed = ["removed_channels", "removed"]
+    assert list(facts["flash"]) == ["weights", "tables", "stages", *removed]
     assert list(facts["layers"][0]) == ["name", "short", "op", "macs", "out_bytes"]
     report = json.loads((out / "report.json").read_text())
     assert len(report.pop("example")["sha256"]) == 64

@@ -314,6 +314,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(capsys.readouterr().out)
     assert facts["ok"] and facts["reference"].startswith("numpy")
     assert main(["debug", *words]) == 0
+    assert "zeros     how many values are 0; of integers" in capsys.readouterr().out
 
 
 def test_max_loss_is_a_share(capsys: pytest.CaptureFixture[str]) -> None:

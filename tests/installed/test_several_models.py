@@ -175,7 +175,7 @@ def test_turns_are_checked(backend: str) -> None:
 def test_a_ram_limit_is_of_the_whole_image() -> None:
     need = image().report.ram.arena
     assert image(ram_limit=need).report.ram.arena == need
-    with pytest.raises(LimitError, match=f"needs {need} bytes of RAM, .*'one' 232"):
+    with pytest.raises(LimitError, match=f"has {need} bytes, .*'one' 232"):
         image(ram_limit=need - 1)
     assert image(ram_limit=need - 1, exclusive=[("one", "two")])
 

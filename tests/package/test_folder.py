@@ -89,6 +89,23 @@ def test_a_build_is_written_over_itself(
     assert held(out) == first
 
 
+@pytest.mark.parametrize("build", [from_python, image])
+def test_a_changed_file_that_is_replaced_is_named(
+    build: Callable[..., None], tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    build(tmp_path)
+    whole = held(tmp_path)
+    changed = tmp_path / "k.h"
+    changed.write_text("/* mine */\n" + changed.read_text())
+    assert not recwarn.list
+    build(tmp_path)
+    what = f"{changed}: was changed since an earlier build wrote it; this build has "
+    assert [str(one.message) for one in recwarn.list] == [f"{what}replaced it"]
+    assert held(tmp_path) == whole
+    build(tmp_path)
+    assert len(recwarn.list) == 1
+
+
 def test_the_list_is_that_of_sha256sum(tmp_path: Path) -> None:
     out = tmp_path / "out"
     from_python(out)

@@ -15,6 +15,7 @@ import pybuild
 from pybuild.cli import main
 from pybuild.package.curve import Point
 from pybuild.package.curve_svg import LETTER, ROWS, WIDE, Curve, svg
+from pybuild.plan.plan import estimate
 from tests.conftest import model_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,12 +141,30 @@ def test_of_real_models(model: str, tmp_path: Path, capsys: Capture) -> None:
     assert any(f"{facts['ram_bound']:,}" in text for text in said)
 
 
-def test_the_option_gives_that_plan() -> None:
-    model = pybuild.load(DIGITS)
-    for point in model.build().ram_curve():
-        made = model.build(ram_limit=point.limit)
-        assert made.plan.arena_bytes == point.limit
-        assert made.ram_point() == point
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (DIGITS, "generic"),
+        ("kws_int8.tflite", "cortex-m4"),
+        ("kws_int8.tflite", "cortex-m55"),
+        ("ic_int8.tflite", "cortex-m4"),
+    ],
+)
+def test_the_option_of_each_row_gives_its_bytes_and_its_time(
+    model: str, target: str
+) -> None:
+    """Kernels take the room of a limit, so stages alone do not say what a row costs."""
+    given = pybuild.load(model if model == DIGITS else model_path(model))
+    points = given.build(target=target).ram_curve()
+    assert len(points) > 1
+    made = [given.build(target=target, ram_limit=one.limit) for one in points]
+    spent = [estimate(one.plan, one.kernels) for one in made]
+    for point, library, cost in zip(points, made, spent, strict=True):
+        assert library.plan.arena_bytes == point.limit
+        ram = library.report.ram
+        assert ram.arena + ram.instance == point.ram
+        assert cost / spent[-1] == point.instructions
+        assert library.ram_point() == point
 
 
 def test_a_curve_is_no_picture_of_another_format(

@@ -92,7 +92,9 @@ def test_an_example_that_nothing_is_known_of_is_kept(
     del report["example"]
     (out / "report.json").write_text(json.dumps(report))
     (out / "example/main.c").write_text("/* mine */\n")
-    assert len(on_the_command_line(out)) == 1
+    replaced, kept = on_the_command_line(out)
+    assert f"{out / 'report.json'}: was changed since" in replaced
+    assert "is yours and was kept" in kept
     assert (out / "example/main.c").read_text() == "/* mine */\n"
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from pybuild.ir.graph import Graph, Quant, verify
 from pybuild.ops.interpret import check_types, interpret
+from pybuild.package.page import report_page
 from pybuild.passes.channels.constant import drop_constant_channels
+from tests.graphs.rows import model_of
 from tests.passes.channel_nets import SAME, Net, X, Y, random_net
 from tests.passes.passes_graph import ONES, inputs_of
 
@@ -54,6 +56,21 @@ def chain(
 def test_zeros_go_through_a_depthwise_layer_and_its_padding() -> None:
     dead = dict.fromkeys((0, 3, 4, 5, 9), -40)
     assert narrowed(chain(dead, SAME)) == {"first": 8, "deep": 8, "last": 5}
+
+
+def test_a_build_says_what_is_removed() -> None:
+    graph = chain(dict.fromkeys((0, 3, 4, 5, 9), -40), SAME)
+    made = drop_constant_channels(graph)
+    before, after = (
+        sum(value.nbytes for value in one.constants.values()) for one in (graph, made)
+    )
+    assert made.removed == (4, before - after)
+    report = model_of(graph).build().report
+    assert (report.flash.removed_channels, report.flash.removed) == made.removed
+    line = f"note   4 channels that never change are removed, with {before - after:,} "
+    assert any(str(one).startswith(line) for one in report_page(report))
+    plain = model_of(chain({}, SAME)).build().report
+    assert not any("never change" in str(one) for one in report_page(plain))
 
 
 def test_other_values_stop_at_padding() -> None:

@@ -127,7 +127,7 @@ def test_a_device_without_memory() -> None:
     """0 bytes: neither tensors nor parameters can be there."""
     model = classifier().model()
     limits = {0: 4096, 1: 0}
-    with pytest.raises(LimitError, match="the arena on device 1 needs 40 bytes") as e:
+    with pytest.raises(LimitError, match="arena found on device 1 has 40 bytes") as e:
         model.build(
             target={0: "generic", 1: "generic"}, place={"dense": 1}, ram_limit=limits
         )

@@ -13,6 +13,7 @@ from pybuild.ir.loop import Func
 from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan
+from pybuild.plan.regions.regions import check_limits
 
 NOTHING = Func("nothing", (), (), ())
 IN_PLACE = {"relu": (0,), "add": (0, 1)}
@@ -123,8 +124,9 @@ def test_branches_run_in_the_order_that_keeps_less() -> None:
 def test_the_limit_names_what_is_alive_at_the_peak() -> None:
     sizes = {"x": 64, "big": 5000, "y": 32}
     graph = network(["big = conv x", "y = conv big"], "y", sizes)
+    regions = plan(graph, limit=4096).regions
     with pytest.raises(LimitError) as caught:
-        plan(graph, limit=4096)
+        check_limits(graph, regions, 4096, lambda peak: "less")
     assert "'big' 5000" in str(caught.value) and caught.value.exit_code == 3
 
 

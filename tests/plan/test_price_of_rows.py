@@ -107,7 +107,7 @@ def test_stages_by_the_prices_of_kernels_where_others_are_too_dear(
         least = {"least": lambda cost: found, "others": (), "spent": ()}
         return SimpleNamespace(graph=graph, nodes=many, views=None, alive={}, **least)
 
-    def made(found: Any, _: object) -> Any:
+    def made(found: Any) -> Any:
         (block,) = found.storage.blocks
         together = [SimpleNamespace(first=0, end=1 + (block.name != "whole"))]
         return SimpleNamespace(
@@ -156,7 +156,7 @@ def test_a_higher_price_is_paid_for_far_fewer_bytes_only(
         alive={},
     )
 
-    def made(found: Any, _: object) -> Any:
+    def made(found: Any) -> Any:
         (block,) = found.storage.blocks
         return SimpleNamespace(stages=(), arena_bytes=block.bytes)
 
@@ -256,9 +256,7 @@ def test_nothing_is_paid_for_pushed_rows_that_save_nothing(
     def plan(size: object) -> Any:
         return SimpleNamespace(arena_bytes=size)
 
-    found = fastest_of_smallest(
-        cast(Any, sizes), lambda way, _: plan(way), limit, lambda: plan(anyway)
-    )
+    found = fastest_of_smallest(cast(Any, sizes), plan, limit, lambda: plan(anyway))
     assert found.arena_bytes == sizes[taken]
 
 

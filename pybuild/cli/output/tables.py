@@ -99,10 +99,11 @@ def _columns(found: Grid) -> list[list[str]]:
 
 
 def show_curve(points: Sequence[Point], bound: int) -> None:
-    columns = [("RAM", NUMBER), ("instructions", NUMBER)]
+    columns = [("arena", NUMBER), ("RAM", NUMBER), ("instructions", NUMBER)]
     columns += [("layers", TEXT), ("option", NAME)]
     rows = [
         (
+            f"{p.limit:,}",
             f"{p.ram:,}",
             f"{p.instructions:.3f}",
             layers_told(p),
@@ -110,9 +111,11 @@ def show_curve(points: Sequence[Point], bound: int) -> None:
         )
         for p in points
     ]
-    table("RAM against instructions, of the fastest plan's", columns, rows)
+    title = "RAM (arena and instance) against instructions, of the fastest plan's"
+    table(title, columns, rows)
     over = min(p.ram for p in points) / bound
-    say(f"no plan by rows is below {bound:,} bytes; the smallest is {over:.2f} times")
+    say(f"no plan by rows has less RAM than {bound:,} bytes; ", end="")
+    say(f"the smallest is {over:.2f} times")
 
 
 def show_check(result: CheckResult, called: Callable[[str], str] = str) -> None:
@@ -192,6 +195,9 @@ def show_debug(result: DebugResult, long: bool = False) -> None:
             row += [f"{x.against.mismatches:,}", f"{x.against.max_abs:g}"]
         rows.append(row)
     table(f"{result.model}, back end {result.backend}", columns, rows)
+    say("values as the type holds them: of integers q, not real = scale * (q - zero)")
+    say("zeros     how many values are 0; of integers q = 0, which need not be real 0")
+    say("saturated at an end of an integer type; of floats, not finite")
     if result.reference:
         say(f"against {result.reference}; {result.tolerance}")
         short = {} if long else {x.layer: x.short for x in result.layers}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pybuild.emit.kernels.c import block_comment
 from pybuild.emit.tables.tables import RegionRow, Tables
 
 
@@ -69,9 +70,14 @@ def memory(tables: Tables) -> list[str]:
 def from_array(name: str) -> list[str]:
     """NAME_MEMORY(array) of one arena, for NAME.h."""
     upper = name.upper()
+    what = (
+        f"A struct {name}_memory of an array of yours: uint8_t, static or automatic, "
+        f"of {upper}_ARENA_BYTES or more, at a multiple of {upper}_ARENA_ALIGN "
+        f"(else {name}_init returns CRT_ERR_ALIGN). One instance uses it, for as long "
+        "as it is used. A pointer or a smaller array does not compile."
+    )
     return [
-        f"/* Initialises a struct {name}_memory from an array that is large enough;",
-        " * else, and of a pointer, it does not compile. */",
+        *block_comment(what),
         f"#define {upper}_MEMORY(array) \\",
         f"    {{{{(array), CRT_ROOM(array, {upper}_ARENA_BYTES)}}}}",
     ]
@@ -92,13 +98,14 @@ def initialiser(
     `sizes`."""
     there = sizes or {}
     what = "an array" if len(given) - len(there) == 1 else "arrays"
-    head = f"/* Initialises a struct {name}_memory from {what}"
-    lines = [f"{head}. */"]
+    head = f"A struct {name}_memory of {what} of yours"
     if there:
-        lines = [
-            f"{head}, and from addresses on",
-            " * the devices that are good for as many bytes as they need. */",
-        ]
+        head += ", and of addresses on the devices that are good for as many bytes as "
+        head += "they need"
+    one = "it" if what == "an array" else "them"
+    lines = block_comment(
+        f"{head}. One instance uses {one}, for as long as it is used."
+    )
     rooms = {one: f"CRT_ROOM({one}, {size})" for one, size in (least or {}).items()}
     rooms = {**rooms, **there}
     pairs = ((one, rooms.get(one, f"sizeof({one})")) for one in given)

@@ -24,7 +24,7 @@ from pybuild.passes.channels.ranges import (
     taps_of,
     windows_of,
 )
-from pybuild.passes.edit import Edit
+from pybuild.passes.edit import Edit, used
 from pybuild.records import dataclass
 
 # kernels read words of four channels
@@ -49,7 +49,15 @@ def drop_constant_channels(graph: Graph) -> Graph:
     change = _Change(graph, Edit(graph), ranges, flags, kept)
     for node in graph.nodes:
         change.narrow(node)
-    return change.edit.done()
+    done, layers = change.edit.done(), [n for n in graph.nodes if mixes(n, graph)]
+    channels = sum(int((~stay[alike[n.output]]).sum()) for n in layers)
+    fewer = _constant_bytes(used(graph)) - _constant_bytes(done)
+    before = graph.removed
+    return replace(done, removed=(before[0] + channels, before[1] + fewer))
+
+
+def _constant_bytes(graph: Graph) -> int:
+    return sum(value.nbytes for value in graph.constants.values())
 
 
 # ---- channels that stay or go together ------------------------------------------

@@ -13,7 +13,7 @@ from pybuild.plan.buffers.parameter_slots import Key, Slot
 from pybuild.plan.buffers.sharing import Block, Views, scratch_of
 from pybuild.plan.memory.live_ranges import Piece, in_pieces
 from pybuild.plan.memory.operand_reuse import made_alike
-from pybuild.plan.regions.regions import Limits, Region, Wishes, place_regions
+from pybuild.plan.regions.regions import Region, Wishes, place_regions
 from pybuild.plan.regions.traffic import moved_in
 from pybuild.plan.schedule.stages import Arrangement
 from pybuild.records import dataclass
@@ -29,7 +29,6 @@ class Given:
     little   whether to minimise the size of tables
     """
 
-    ram_limit: Limits
     lazy: tuple[str, ...]
     specs: tuple[RegionSpec, ...]
     pushed: frozenset[str]

@@ -204,13 +204,20 @@ def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
     return tuple(sorted(found, key=lambda b: (-b.bytes, b.name)))
 
 
-def largest(blocks: Sequence[Block], shown: Callable[[str], str]) -> str:
+def largest(
+    blocks: Sequence[Block], shown: Callable[[str], str], total: int | None = None
+) -> str:
     """Return a text with the names and sizes of the first blocks, and the total size of
-    all others."""
+    all others.
+
+    total   bytes of the arena: what it has beside the blocks is named too
+    """
     most = NAMED + 1 if len(blocks) == NAMED + 1 else NAMED
     names = [f"'{shown(b.name)}' {b.bytes}" for b in blocks[:most]]
     rest = [b.bytes for b in blocks[most:]]
     names += [f"{len(rest)} smaller {sum(rest)}"] if rest else []
+    unused = (total or 0) - sum(block.bytes for block in blocks)
+    names += [f"unused at that time {unused}"] if unused > 0 else []
     return ", ".join(names)
 
 
@@ -219,6 +226,7 @@ def check_limits(
     regions: Sequence[Region],
     limits: Limits,
     advice: Callable[[Sequence[Block]], str],
+    builds: bool = True,
 ) -> None:
     """Check the arenas against the user's limits.
 
@@ -226,9 +234,10 @@ def check_limits(
 
     limits  bytes of all regions, by device; a plain number limits the CPU's
     advice  returns a hint, given the blocks alive at the peak
+    builds  whether a limit of as many bytes as the CPU's arena has would be kept
     """
     most = limits if isinstance(limits, Mapping) else {0: limits}
-    found = []
+    found, least = [], None
     for device in sorted({region.device for region in regions}):
         mine = [region for region in regions if region.device == device]
         needed = sum(region.bytes for region in mine)
@@ -236,13 +245,18 @@ def check_limits(
         if limit is None or needed <= limit:
             continue
         peak = [b for r in mine for b in r.peak]
-        names = largest(peak, graph.shown)
+        names = largest(peak, graph.shown, needed)
         where = f" on device {device}" if device else ""
-        what = f"the arena{where} needs {needed} bytes of RAM, the limit is "
-        what += f"{limit}; alive at the peak: {names} bytes"
-        found.append(Problem(graph.source, what, advice(peak)))
+        what = f"the smallest arena found{where} has {needed} bytes, "
+        what += f"the limit is {limit}; alive at the peak: {names} bytes"
+        hint = advice(peak)
+        if builds and not device:
+            least, hint = needed, f"--ram-limit {needed}, {hint}"
+        found.append(Problem(graph.source, what, hint))
     if found:
-        raise LimitError.of(found)
+        error = LimitError.of(found)
+        error.least = least
+        raise error
 
 
 def overwritten(
