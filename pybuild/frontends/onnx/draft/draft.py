@@ -173,14 +173,14 @@ class Draft:
         return name if same else self.constant(f"{name}.integers", value, quant)
 
     def raw(self, name: str) -> str:
-        """Return a tensor in the file's type, which may be a uint8 constant."""
+        """Return a tensor in the file's type, which may be an unsigned constant."""
         value = self.values.get(name)
-        if value is None or value.dtype != np.uint8:
+        if value is None or value.dtype not in (np.uint8, np.uint16):
             self.tensor(name)
             return name
         made = f"{name}.raw"
         if made not in self.tensors:
-            self.tensors[made] = Tensor(made, value.shape, DType.UINT8)
+            self.tensors[made] = Tensor(made, value.shape, DType.of(value))
             self.constants[made] = np.ascontiguousarray(value).reshape(value.shape)
         return made
 
