@@ -247,3 +247,27 @@ def test_flash_is_that_of_int8_weights() -> None:
     library = pybuild.build(made.data(), target="cortex-m4")
     whole = 16 * 3 * 9 + 64 * 16 * 9 + 8 * 80
     assert library.report.flash.weights < 1.1 * whole
+
+
+def test_a_constant_of_uint16_has_two_readers() -> None:
+    """One takes it as quantised, the other as it is."""
+    value = np.arange(0, 65536, 13107, np.uint16)
+    held = {"c": value, "s": np.float32(0.5), "z": np.uint16(40000)}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["c", "s", "z"], ["d"]),
+        helper.make_node("Cast", ["c"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "d"], ["a"]),
+        helper.make_node("Add", ["a", "f"], ["y"]),
+    ]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "g", [info("x", TensorProto.FLOAT, [6])],
+        [info("y", TensorProto.FLOAT, [6])],
+        [numpy_helper.from_array(np.asarray(v), n) for n, v in held.items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 21)]
+    data = helper.make_model(graph, opset_imports=opset, ir_version=10)
+    x = np.arange(6, dtype=np.float32)
+    found = pybuild.load(data.SerializeToString()).build().host("llvm").run(x=x)["y"]
+    wanted = x + (value.astype(np.float32) - 40000) / 2 + value
+    np.testing.assert_array_equal(found, wanted)
