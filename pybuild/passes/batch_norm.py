@@ -104,7 +104,8 @@ def _per_channel(
     if node.op not in ("add", "sub", "mul") or "clamp" in node.attrs:
         return "", None
     a, b = node.inputs
-    if _number(a, graph, makers) is not None and node.op != "sub":
+    known = graph.known(a) or _integers(a, graph, makers) is not None
+    if known and node.op != "sub":
         a, b = b, a
     value = _number(b, graph, makers)
     x, y = graph.tensor(a), graph.tensor(node.output)

@@ -231,15 +231,15 @@ def _epilogue16(
 ) -> tuple[Finish, Array]:
     """Return the epilogue and the bias, in the type of the sums: 32 bits if that is
     proven to be enough."""
-    most_folded = np.zeros(len(kernels), np.int64)
+    beside = 0  # what replaced weights and biases may add
     if made.x_zero:  # kernels multiply plain inputs
         bias = bias.astype(np.int64) - made.x_zero * sum(sums_by_sign(kernels))
     if not fixed(node, graph):
         kernels = np.full(kernels.shape, -128, np.int8)
-        most_folded += _MOST + abs(made.x_zero) * 128 * kernels[0].size
+        beside = _MOST + abs(made.x_zero) * 128 * kernels[0].size
     held = np.clip(bias, 1 - MOST_SUM, MOST_SUM)  # beyond it is refused
     least, most = accumulator_bound(kernels, held, 0, DType.INT16)
-    reach = np.maximum(-least, most) + most_folded
+    reach = np.maximum(-least, most) + beside
     small = made.rounding == "double" or int(reach.max(initial=0)) <= _MOST
     bias = bias.astype(np.int32 if small else np.int64)
     if made.rounding == "double":

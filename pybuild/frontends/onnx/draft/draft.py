@@ -28,6 +28,10 @@ _WEIGHTS = ("float16", "float32", "float64", "int8")
 _PLAIN = ("float32", "float64", "int32", "int64", "bool")
 
 
+# unsigned type of the file -> the signed type that holds its quantised values here
+SIGNED = {"uint8": DType.INT8, "uint16": DType.INT16}
+
+
 class Draft:
     """Tensors, constants and nodes, all by their names in the file.
 
@@ -255,11 +259,10 @@ class Draft:
         except ValueError:
             what = f"'{name}' is {value.dtype.name}, which is not supported"
             raise BuildError("", what, "export the model in float32 or int8") from None
-        if dtype is DType.UINT8:
-            value, dtype = (value.astype(np.int16) - 128).astype(np.int8), DType.INT8
-        if dtype is DType.UINT16 and quant is not None:
-            value = (value.astype(np.int32) - (1 << 15)).astype(np.int16)
-            dtype = DType.INT16
+        signed = SIGNED.get(dtype.value)
+        if signed is not None and (dtype is DType.UINT8 or quant is not None):
+            value = (value.astype(np.int32) + signed.low).astype(signed.numpy)
+            dtype = signed
         self.tensors[name] = Tensor(name, value.shape, dtype, quant)
         self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
 

@@ -9,23 +9,21 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.draft.draft import SIGNED, Draft
 from pybuild.ir.graph import Quant
 
-# unsigned type -> the signed type of its twin
-_SIGNED = {"uint8": DType.INT8, "uint16": DType.INT16}
-_UNSIGNED = {DType.INT8: DType.UINT8, DType.INT16: DType.UINT16}
+_UNSIGNED = {signed: DType(kind) for kind, signed in SIGNED.items()}
 
 
 def held(kind: str) -> DType:
     """Return the type that holds values of a type of the file."""
-    return _SIGNED.get(kind) or DType(kind)
+    return SIGNED.get(kind) or DType(kind)
 
 
 def lift(kind: str) -> int:
     """Return what a value of the file is greater by than its twin: 128 of uint8, 32768
     of uint16, else 0."""
-    return -_SIGNED[kind].low if kind in _SIGNED else 0
+    return -SIGNED[kind].low if kind in SIGNED else 0
 
 
 def kind_of(draft: Draft, name: str) -> str:
@@ -55,7 +53,7 @@ def emit_unsigned(draft: Draft, name: str, output: str) -> None:
 def emit_twin(draft: Draft, name: str, quant: Quant) -> None:
     """Emit the signed twin of an input of the model."""
     tensor = draft.tensors[name]
-    kind, signed = tensor.dtype.value, _SIGNED[tensor.dtype.value]
+    kind, signed = tensor.dtype.value, SIGNED[tensor.dtype.value]
     draft.tensors[name] = replace(tensor, quant=raised(quant, kind))
     made = draft.fresh(f"{name}.{signed.value}")
     if signed is DType.INT8:

@@ -93,7 +93,8 @@ def negate(call: Call) -> None:
         name = call.builder.names[call.index(0)]
         what = f"'{name}' is uint8, which is not supported"
         raise call.error(what, f"LiteRT has it for {', '.join(k.value for k in kinds)}")
-    if x.dtype is DType.INT8 and x.quant is not None:
+    scaled = all(one.quant is not None for one in (x, flow.wanted()))
+    if x.dtype is DType.INT8 and scaled:
         _by_table("negate", flow, x)
     else:
         flow.give(flow.map("negate", flow.plain(x)))
