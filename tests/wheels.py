@@ -132,6 +132,14 @@ def _content() -> str:
     return content.hexdigest()[:16]
 
 
+def extract(archive: tarfile.TarFile, folder: Path) -> None:
+    """All files of an archive, by tarfile's filter "data" where Python has it: 3.11.2,
+    which is Debian 12's, has not."""
+    plain = getattr(tarfile, "data_filter", lambda member, path: member)
+    archive.extraction_filter = plain
+    archive.extractall(folder)
+
+
 def distributions() -> Distributions:
     """Of the tree as it is now; older ones are removed."""
     MADE.mkdir(parents=True, exist_ok=True)
@@ -169,7 +177,7 @@ def _make(folder: Path) -> None:
     call([*build, "-s", "-n", "-o", isolated, tree], folder, env)
     (sdist,) = isolated.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "unpacked", filter="data")
+        extract(archive, folder / "unpacked")
     (unpacked,) = (folder / "unpacked").iterdir()
     call([*build, "-w", "-o", isolated, unpacked], folder)
     shutil.rmtree(folder / "unpacked")
