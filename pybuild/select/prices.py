@@ -48,6 +48,7 @@ from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import (
     INSTRUCTIONS,
     SINGLE,
+    USUAL,
     crowded,
     dot_passes,
     is_dot,
@@ -352,7 +353,9 @@ class _Walk:
             known = SINGLE.get(intrin.name, intrin.feature) in self.target.features
             meaning = _Walk(self.table, self.target)
             spent = intrin.takes or INSTRUCTIONS.get(intrin.name, 1.0)
-            if not known:
+            if not known and intrin.name in USUAL:
+                spent = USUAL[intrin.name]
+            elif not known:
                 spent = sum(meaning.expr(value) for _, value in intrin.lets)
                 spent += meaning.expr(intrin.result)
             self.intrins[intrin.name] = spent

@@ -45,8 +45,9 @@ from pybuild.frontends.onnx.operators import (
 from pybuild.frontends.onnx.operators import reductions as joins
 from pybuild.frontends.onnx.operators.elements import either, either_cast, either_scaled
 from pybuild.frontends.onnx.reader.beside import Beside
+from pybuild.frontends.onnx.reader.lift import array_of
 from pybuild.frontends.onnx.reader.op import MICROSOFT, TORCH, OnnxModel, Op
-from pybuild.frontends.onnx.reader.read import TYPES, array_of, node_of, read
+from pybuild.frontends.onnx.reader.read import TYPES, node_of, read
 from pybuild.ir.graph import Bound, Graph, Quant, Tensor, rest_of
 from pybuild.params.budget import Budget, TooMuch
 

@@ -20,6 +20,23 @@ _LEAST = 1 << 12
 _KINDS = {1: "<f4", 2: "u1", 3: "i1", 6: "<i4", 10: "<f2", 11: "<f8"}
 
 
+def array_of(tensor: TensorProto) -> Array:
+    """Return a constant's values.
+
+    Errors  ValueError, TypeError, KeyError, OverflowError or MemoryError if its bytes
+    do not fit its shape
+    """
+    from onnx import numpy_helper
+
+    count = 1
+    for dim in tensor.dims:
+        count *= dim
+    if count < 0 or count > 8 * tensor.ByteSize():
+        raise ValueError("more elements than bytes")
+    array: Array = numpy_helper.to_array(tensor)
+    return array
+
+
 def _values(tensor: TensorProto) -> Array | None:
     """Return the values of a large constant stored as raw bytes, or None if it is small
     or its size does not fit its shape."""

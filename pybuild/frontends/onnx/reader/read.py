@@ -19,9 +19,10 @@ from pybuild.frontends.onnx.reader.fixed import (
     fix_values,
     is_constant_input,
 )
+from pybuild.frontends.onnx.reader.halves import widen
 from pybuild.frontends.onnx.reader.infer import boundary, first_line, infer
 from pybuild.frontends.onnx.reader.labels import numbered
-from pybuild.frontends.onnx.reader.lift import lifted
+from pybuild.frontends.onnx.reader.lift import array_of, lifted
 from pybuild.frontends.onnx.reader.op import OnnxModel, Op
 from pybuild.text.short_names import brief
 
@@ -68,9 +69,11 @@ def read(
     dims, opened = fix_dims(source, model, input_dims)
     types = _boundary_types(source, model)
     problems = values + dims + types
-    plain = _plain(source, written_out(model, known), constants)
+    whole = written_out(model, known)
     told, misfit = infer(source, model)
     misfit = () if types else misfit
+    constants, told = widen(whole, constants, told)
+    plain = _plain(source, whole, constants)
     return replace(plain, problems=problems, opened=opened, misfit=misfit, told=told)
 
 
@@ -298,18 +301,6 @@ def _plain(source: str, model: ModelProto, large: Mapping[str, Array]) -> OnnxMo
     inputs = tuple(boundary(v) for v in model.graph.input if v.name not in constants)
     outputs = tuple(boundary(v) for v in model.graph.output)
     return OnnxModel(source, model.graph.name, tuple(ops), inputs, outputs, constants)
-
-
-def array_of(tensor: TensorProto) -> Array:
-    from onnx import numpy_helper
-
-    count = 1
-    for dim in tensor.dims:
-        count *= dim
-    if count < 0 or count > 8 * tensor.ByteSize():
-        raise ValueError("more elements than bytes")
-    array: Array = numpy_helper.to_array(tensor)
-    return array
 
 
 def node_of(source: str, node: Any, opset: int) -> Op:
