@@ -8,10 +8,10 @@ import onnxruntime
 import pytest
 
 import pybuild
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
-from tests.frontends.doors.layers import numbers
+from tests.frontends.doors.layers import numbers, places
 from tests.frontends.doors.writers import Onnx
 
 _CHANCE = np.random.default_rng(943)
@@ -60,4 +60,28 @@ def test_a_line_for_each_channel(shape: tuple[int, ...]) -> None:
     y = o.through(batch_norm(o, o.through("x0")), A)
     graph, found, wanted = _ran(o.file(y), shape)
     assert not {"add", "mul", "map"} & {node.op for node in graph.nodes}
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_mean_of_what_is_joined(shuffled: bool) -> None:
+    """PT2E gives a concat no scale that only a mean reads, as behind ShuffleNet."""
+    o = Onnx(int8=True)
+    x = o.op(
+        "Conv", [o.input((1, 6, 4, 8)), *o.weighted(numbers(8, 8, 1, 1), 0, numbers(8))]
+    )
+    other = o.op("Neg", [x], (0.04, 7))
+    y = o.node("Concat", [x, other], axis=1)
+    if shuffled:
+        y = o.node("Reshape", [y, o.plain(places(1, 2, 8, 6, 4))])
+        y = o.node("Transpose", [y], perm=[0, 2, 1, 3, 4])
+        y = o.node("Reshape", [y, o.plain(places(1, 16, 6, 4))])
+    mean = o.node("ReduceMean", [y, o.plain(places(2, 3))], keepdims=0)
+    last = o.weighted(numbers(5, 16), 0, numbers(5))
+    y = o.op("Gemm", [o.through(mean, (0.01, 0)), *last], transB=1)
+    graph, found, wanted = _ran(o.file(y), (1, 8, 6, 4))
+    floats = {
+        n.op for n in graph.nodes if graph.tensor(n.inputs[0]).dtype is DType.FLOAT32
+    }
+    assert floats == {"quantize"}
     np.testing.assert_array_equal(found, wanted)
