@@ -27,7 +27,9 @@ from pybuild.passes.lookups.narrow import narrow_tables
 from pybuild.passes.lookups.rows import slice_known_rows
 from pybuild.passes.lookups.tables import use_tables
 from pybuild.passes.moves.columns import stand_rows
+from pybuild.passes.moves.each_scale import quantize_each_use
 from pybuild.passes.moves.hoist import quantize_before_moves
+from pybuild.passes.moves.means import means_before_concats
 from pybuild.passes.moves.reshape import (
     merge_reshapes,
     pad_behind_reshapes,
@@ -84,6 +86,8 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fuse_batch_norm", _plain(fuse_batch_norm)),
     ("fuse_activation", _plain(fuse_activation)),
     ("remove_dead", _plain(remove_dead)),
+    ("means_before_concats", _plain(means_before_concats)),
+    ("quantize_each_use", _plain(quantize_each_use)),
     ("quantize_before_moves", _plain(quantize_before_moves)),
     ("use_tables", lambda graph, options: use_tables(graph, options.rounding)),
     ("integer_arithmetic", _plain(integer_arithmetic)),

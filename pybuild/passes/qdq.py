@@ -312,6 +312,9 @@ def _layer(sweep: _Sweep, node: Node) -> bool:
         w = _centred(sweep, w)
     inputs = [x.name, w.name]
     if len(node.inputs) > 2 and node.inputs[2]:
+        assert w.quant is not None
+        if len(w.quant.scale) not in (1, sweep.edit.tensors[node.inputs[2]].size):
+            return False  # of input channels, as PT2E has those that are transposed
         weights, scales = _with_room(sweep, node, x, w)
         inputs, bias = [x.name, weights], _bias(sweep, node.inputs[2], x, scales)
         if bias is None:

@@ -6,7 +6,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ops import OPERATORS
 from pybuild.quantisation.draft import Draft, Made
 from pybuild.quantisation.measure import Wanted
-from pybuild.quantisation.transformer import MOVES
+from pybuild.quantisation.transformer import is_move
 
 TOO_MUCH = "in int8 it costs more accuracy than --max-loss"
 
@@ -35,7 +35,7 @@ def cheapest_mix(draft: Draft, want: Wanted, kept: dict[str, str], most: float) 
     layers = [
         node
         for node in draft.graph.nodes
-        if node.output in made.scheme.integers and node.op not in MOVES
+        if node.output in made.scheme.integers and not is_move(node, draft.graph)
     ]
     gains = {node.output: _gain(draft, want, kept, made, node) for node in layers}
     order = sorted(layers, key=lambda node: -gains[node.output])

@@ -22,7 +22,7 @@ from pybuild.quantisation.report import LayerNoise, Quantisation, Score, StayedF
 from pybuild.quantisation.samples import Samples
 from pybuild.quantisation.scheme import CHOSEN, refused
 from pybuild.quantisation.stages import Stages
-from pybuild.quantisation.transformer import MOVES, scaled_softmax
+from pybuild.quantisation.transformer import MOVES, is_move, scaled_softmax
 
 
 def quantise(
@@ -86,7 +86,7 @@ def quantisable(graph: Graph) -> Graph:
     made = unrolled(roll(float_graph(replace(graph, storage={}))))
     made = scaled_softmax(made)
     no = refused(made)
-    if all(n.output in no or n.op in MOVES for n in made.nodes):
+    if all(n.output in no or is_move(n, made) for n in made.nodes):
         hint = "give the model as it was before quantisation"
         raise BuildError(graph.source, "has no float layer to quantise", hint)
     return made

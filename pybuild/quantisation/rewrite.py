@@ -20,7 +20,7 @@ from pybuild.quantisation.curves import points
 from pybuild.quantisation.ranges import magnitudes
 from pybuild.quantisation.regions import NORM, Region
 from pybuild.quantisation.scheme import SHARES, Scheme, moved
-from pybuild.quantisation.transformer import MOVES
+from pybuild.quantisation.transformer import is_move
 
 # axis of the output channels of the weights
 CHANNEL_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "dense": 0}
@@ -176,7 +176,7 @@ class _Rewrite:
             return name
         made = self.form(name, dtype)
         wanted = self.scheme.quant(node.output, dtype)
-        if node.op in MOVES and self.edit.tensors[made].quant != wanted:
+        if is_move(node, self.graph) and self.edit.tensors[made].quant != wanted:
             again = self.edit.fresh(f"{made}.requantised")
             self._typed(again, name, dtype, wanted)
             self.edit.nodes.append(Node("quantize", again, (made,), (again,)))

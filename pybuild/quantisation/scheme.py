@@ -15,7 +15,7 @@ from pybuild.passes.qdq import COMPUTED, WEIGHTED
 from pybuild.quantisation.curves import is_smooth
 from pybuild.quantisation.ranges import Range
 from pybuild.quantisation.regions import CURVE, Region, regions
-from pybuild.quantisation.transformer import MOVES, wide_nodes
+from pybuild.quantisation.transformer import is_move, wide_nodes
 from pybuild.records import dataclass
 
 # what LiteRT's int8 kernels give these, and what their values can be at all
@@ -109,7 +109,7 @@ def scheme(
     integers = frozenset(made - floats.keys() - inside)
     covered = _ranges(graph, integers, ranges, alike, parts)
     wides = set(integers & set(wide))
-    users, moves = graph.consumers(), [n for n in graph.nodes if n.op in MOVES]
+    users, moves = graph.consumers(), [n for n in graph.nodes if is_move(n, graph)]
     for node in moves:  # what moves int16 values, or only to int16, moves int16
         if node.output in integers and wides & set(node.inputs):
             wides.add(node.output)
@@ -165,7 +165,7 @@ def refused(graph: Graph) -> Reasons:
 
 
 def _why_float(node: Node, graph: Graph) -> str:
-    if node.op not in (*WEIGHTED, *COMPUTED, *MOVES):
+    if node.op not in (*WEIGHTED, *COMPUTED) and not is_move(node, graph):
         return f"'{node.op}' has no int8 form here"
     names = [*moved(node), *node.outputs]
     other = [n for n in names if graph.tensor(n).dtype is not DType.FLOAT32]
@@ -187,7 +187,7 @@ def _smooth(graph: Graph, floats: Mapping[str, str], wide: Collection[str]) -> R
     kinds = ("map", "matmul")
     functions = {n.output for n in graph.nodes if n.op in kinds and n.output in floats}
     users, near = graph.consumers(), set(functions)
-    some = [n for n in graph.nodes if n.op in (*_SMOOTH, *MOVES)]
+    some = [n for n in graph.nodes if n.op in _SMOOTH or is_move(n, graph)]
     some = [n for n in some if n.output not in floats and n.output not in wide]
     grew = bool(near)
     while grew:
@@ -209,9 +209,9 @@ def _alone(graph: Graph, floats: Mapping[str, str]) -> Reasons:
     """The nodes that only move values between operators that stay float, with the
     reason."""
     near: set[str] = set()
-    moves = [n for n in graph.nodes if n.op in MOVES and n.output not in floats]
+    moves = [n for n in graph.nodes if is_move(n, graph) and n.output not in floats]
     for node in graph.nodes:
-        if node.output not in floats and node.op not in MOVES:
+        if node.output not in floats and not is_move(node, graph):
             near.update(n for n in (*node.inputs, *node.outputs) if n)
     for node in moves:
         if near & set(node.inputs):
@@ -266,7 +266,7 @@ def _ranges(
             covered[node.output] = _FIXED[node.op]
         if node.op == "pad":
             covered[node.output] = _with(covered[node.output], node)
-        if node.op in MOVES:
+        if is_move(node, graph):
             for name in reads:
                 groups.join(name, node.output)
     whole: dict[str, Range] = {}

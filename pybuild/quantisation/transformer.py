@@ -13,11 +13,20 @@ from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import NO_CLAMP, clamp_of
 from pybuild.passes.edit import Edit, only_reader
-from pybuild.passes.qdq import MOVEMENT, WEIGHTED
+from pybuild.passes.qdq import MOVEMENT, WEIGHTED, moved_inputs
 from pybuild.quantisation.regions import NORM, Region
 
 # what moves values here; indices of gather are what they are
 MOVES = (*MOVEMENT, "gather", "resize_bilinear")
+
+
+def is_move(node: Node, graph: Graph) -> bool:
+    """True if all values of the output are of inputs, as of what MOVES names, or of
+    maxima and of copies of computed tensors."""
+    if node.op not in ("reduce", "map"):
+        return node.op in MOVES
+    held = any(name in graph.constants for name in node.inputs)  # it may be -inf
+    return moved_inputs(node) == tuple(range(len(node.inputs))) and not held
 
 
 def wide_nodes(graph: Graph, regions: Mapping[str, Region]) -> frozenset[str]:

@@ -17,6 +17,43 @@ from pybuild.passes.lookups.affine import Line, as_layer
 _INPUT = np.arange(-128, 128)[:, None]
 
 
+def as_layers(edit: Edit, line: Line, rounding: str) -> tuple[Node, ...]:
+    """The nodes that compute a line or a bend of each channel, the last of which makes
+    its result; (): it is neither.
+
+    rounding  litert | tflm | single | onnx
+    """
+    root, node = line.root, line.node
+    y = edit.tensors[node.output]
+    if root.shape != y.shape or not root.shape:
+        return ()
+    if len(root.shape) == 4:
+        return _as_layers(edit, line, rounding)
+    shape = (1, 1, root.size // root.shape[-1], root.shape[-1])  # layers read images
+    names = [edit.fresh(f"{name}.image") for name in (root.name, y.name)]
+    for name, tensor in zip(names, (root, y), strict=True):
+        edit.tensors[name] = replace(tensor, name=name, shape=shape)
+    image = Line(
+        edit.tensors[names[0]],
+        replace(node, outputs=(names[1],)),
+        line.reals,
+        line.whole,
+    )
+    made = _as_layers(edit, image, rounding)
+    if not made:
+        return ()
+    return (
+        Node("reshape", names[0], (root.name,), (names[0],)),
+        *made,
+        Node("reshape", node.name, (names[1],), (y.name,)),
+    )
+
+
+def _as_layers(edit: Edit, line: Line, rounding: str) -> tuple[Node, ...]:
+    layer = as_layer(edit, line, rounding)
+    return (layer,) if layer is not None else as_bend(edit, line, rounding)
+
+
 def as_bend(edit: Edit, line: Line, rounding: str) -> tuple[Node, ...]:
     """The nodes that compute the function, the last of which makes its result; (): it
     is not such a function.

@@ -21,8 +21,8 @@ from pybuild.ops.interpret import operator_of
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit
 from pybuild.passes.legalise import rounded
-from pybuild.passes.lookups.affine import Line, as_layer
-from pybuild.passes.lookups.bends import as_bend
+from pybuild.passes.lookups.affine import Line
+from pybuild.passes.lookups.bends import as_layers
 from pybuild.records import dataclass
 
 _TWO = (*BINARY, "prelu")
@@ -183,12 +183,8 @@ def _as_table(
             return (replace(node, op="lookup", inputs=inputs, attrs={}),)
         if reals is not None:
             line = Line(edit.old.tensor(chain.root), node, reals, table)
-            layer = as_layer(edit, line, rounding)
-            if layer is not None:
-                return (layer,)
-            bend = as_bend(edit, line, rounding)
-            if bend:
-                return bend
+            if layers := as_layers(edit, line, rounding):
+                return layers
     return (node,)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.passes.edit import Edit
+from pybuild.passes.moves.pairs import is_whole, quantised_pair
 from pybuild.passes.qdq import Form, form_of, moved_inputs
 
 # those that leave no value out, or hardly
@@ -32,9 +33,9 @@ def quantize_before_moves(graph: Graph) -> Graph:
         pairs: list[Node] = []
         inputs = list(node.inputs)
         for at in moved_inputs(node):
-            if _is_whole(makers, inputs[at]):
+            if is_whole(makers.get(inputs[at])):
                 continue
-            pair = _pair(edit, inputs[at], form)
+            pair = quantised_pair(edit, inputs[at], form)
             readers[inputs[at]] = [
                 one for one in readers[inputs[at]] if one is not node
             ] + [pair[0]]
@@ -61,30 +62,8 @@ def _takes(graph: Graph, node: Node, makers: Mapping[str, Node]) -> bool:
     """True if some of what it moves are computed floats, and all others integers; it
     leaves no value out."""
     names = [node.inputs[at] for at in moved_inputs(node)]
-    floats = [name for name in dict.fromkeys(names) if not _is_whole(makers, name)]
+    floats = [name for name in dict.fromkeys(names) if not is_whole(makers.get(name))]
     if any(name in graph.constants for name in floats):
         return False
     size = sum(graph.tensor(name).size for name in floats)
     return 0 < size <= graph.tensor(node.output).size
-
-
-def _is_whole(makers: Mapping[str, Node], name: str) -> bool:
-    maker = makers.get(name)
-    return (
-        maker is not None
-        and maker.op == "dequantize"
-        and bool(maker.attrs.get("simulated"))
-    )
-
-
-def _pair(edit: Edit, name: str, form: Form) -> tuple[Node, Node]:
-    """A quantize and a dequantize of a tensor."""
-    x = edit.tensors[name]
-    whole, real = edit.fresh(f"{name}.quantized"), edit.fresh(f"{name}.real")
-    edit.tensors[whole] = replace(x, name=whole, dtype=form.dtype, quant=form.quant)
-    edit.tensors[real] = replace(x, name=real)
-    attrs = {"simulated": True}
-    return (
-        Node("quantize", whole, (name,), (whole,), attrs),
-        Node("dequantize", real, (whole,), (real,), attrs),
-    )

@@ -24,6 +24,7 @@ from pybuild.frontends.onnx.reader.infer import boundary, first_line, infer
 from pybuild.frontends.onnx.reader.labels import numbered
 from pybuild.frontends.onnx.reader.lift import array_of, lifted
 from pybuild.frontends.onnx.reader.op import OnnxModel, Op
+from pybuild.frontends.onnx.reader.order import sort_nodes
 from pybuild.text.short_names import brief
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def read(
     """
     model = _parse(source, data)
     _text_only(source, model)
+    sort_nodes(model.graph)
     _raise(_external(source, model, beside or Beside()))
     model, constants = lifted(model)
     model = _checked(source, model, known)
