@@ -18,7 +18,7 @@ from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
 from pybuild.kernels.hybrid import quantize, scale
-from pybuild.kernels.layers.weights import WEIGHTS4, WEIGHTS16
+from pybuild.kernels.layers.weights import PACKED, WEIGHTS16
 from pybuild.kernels.moves import pad, shape
 from pybuild.kernels.operators import (
     conv2d,
@@ -117,7 +117,8 @@ KERNELS["repeat"] = _repeated
 _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
-_PACKED = (WEIGHTS4, WEIGHTS16)
+_INTEGERS = tuple(PACKED.values())
+_PACKED = (*_INTEGERS, WEIGHTS16)
 _FAR = 3  # times as many: kernels on vectors need whole bytes
 # bytes of weights that are worth another kernel's code
 _CODE = 512
@@ -171,7 +172,7 @@ def _saved(node: Node, graph: Graph) -> int:
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
     """Return the candidates with packed weights, and slower ones with less scratch. If
     none are packed, or they save too little or are far slower, return all others."""
-    packed = [c for c in found if _packs(c, WEIGHTS4)] or [
+    packed = [c for c in found if _packs(c, *_INTEGERS)] or [
         c for c in found if _packs(c)
     ]
     others = [c for c in found if not _packs(c)]

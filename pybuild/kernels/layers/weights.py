@@ -18,8 +18,9 @@ from pybuild.ops.fixed_point.quant import accumulator_bound, sums_by_sign
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
-# the role of weights of which two are in a byte
-WEIGHTS4 = "weights4"
+# the roles of weights of which four, or two, are in a byte
+WEIGHTS2, WEIGHTS4 = "weights2", "weights4"
+PACKED = {2: WEIGHTS2, 4: WEIGHTS4}  # by their bits
 # of float32 weights that are float16 in flash
 WEIGHTS16 = "weights16"
 
