@@ -170,8 +170,9 @@ def _saved(node: Node, graph: Graph) -> int:
 
 
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
-    """Return the candidates with packed weights, and slower ones with less scratch. If
-    none are packed, or they save too little or are far slower, return all others."""
+    """Return the candidates with packed weights, and others with less scratch that are
+    slower, or take less by more bytes than are saved. If none are packed, or they save
+    too little or are far slower, return all others."""
     packed = [c for c in found if _packs(c, *_INTEGERS)] or [
         c for c in found if _packs(c)
     ]
@@ -179,12 +180,27 @@ def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candi
     most = 0 if optimise == "size" else _CODE
     if not packed or saved < most or optimise == "speed":
         return others
-    least, cost = min(c.scratch for c in packed), min(c.cost for c in packed)
-    fastest = min((c.cost for c in others), default=cost)
-    if optimise != "size" and cost > _FAR * fastest:
+    best = min(packed, key=lambda c: c.cost)
+    fastest = min((c.cost for c in others), default=best.cost)
+    if optimise != "size" and best.cost > _FAR * fastest:
         return others
-    slower = [c for c in found if c.scratch < least and c.cost > cost]
-    return [*packed, *(replace(c, spare=True) for c in slower)]
+    return [*packed, *_with_less_scratch(found, packed, best, saved)]
+
+
+def _with_less_scratch(
+    found: list[Candidate], packed: list[Candidate], best: Candidate, saved: int
+) -> list[Candidate]:
+    """Return slower kernels with less scratch than packed weights have, and those that
+    take less than the best of these by more bytes than are saved: where only a plan
+    that needs the memory has them, they count as slower."""
+    least = min(c.scratch for c in packed)
+    fewer = []
+    for c in found:
+        if c.scratch < least and c.cost > best.cost:
+            fewer.append(replace(c, spare=True))
+        elif not _packs(c) and c.scratch + saved <= best.scratch:
+            fewer.append(replace(c, spare=True, cost=max(c.cost, best.cost + 1)))
+    return fewer
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:

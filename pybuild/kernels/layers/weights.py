@@ -55,7 +55,13 @@ def kernels_of(node: Node, graph: Graph) -> Array:
 def fits_int4(kernels: Array) -> bool:
     """Return True if every weight fits 4 bits, whatever the type in the model's
     file."""
-    return bool(kernels.min(initial=0) >= -8 and kernels.max(initial=0) <= 7)
+    return fits_bits(kernels, 4)
+
+
+def fits_bits(kernels: Array, bits: int) -> bool:
+    """Return True if every weight fits so many bits, with its sign."""
+    half = 1 << bits - 1
+    return bool(kernels.min(initial=0) >= -half and kernels.max(initial=0) < half)
 
 
 def halves(weights: Array, order: str) -> Packed:
