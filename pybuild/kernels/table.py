@@ -18,7 +18,7 @@ from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
 from pybuild.kernels.hybrid import quantize, scale
-from pybuild.kernels.layers.weights import WEIGHTS4, WEIGHTS16
+from pybuild.kernels.layers.weights import PACKED, WEIGHTS16
 from pybuild.kernels.moves import pad, shape
 from pybuild.kernels.operators import (
     conv2d,
@@ -117,7 +117,8 @@ KERNELS["repeat"] = _repeated
 _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat", *SUMS)
 # times the cost of a kernel of little code, beyond which others are left out
 _SLOWER = 1.5
-_PACKED = (WEIGHTS4, WEIGHTS16)
+_INTEGERS = tuple(PACKED.values())
+_PACKED = (*_INTEGERS, WEIGHTS16)
 _FAR = 3  # times as many: kernels on vectors need whole bytes
 # bytes of weights that are worth another kernel's code
 _CODE = 512
@@ -169,21 +170,37 @@ def _saved(node: Node, graph: Graph) -> int:
 
 
 def _by_weights(found: list[Candidate], saved: int, optimise: str) -> list[Candidate]:
-    """Return the candidates with packed weights, and slower ones with less scratch. If
-    none are packed, or they save too little or are far slower, return all others."""
-    packed = [c for c in found if _packs(c, WEIGHTS4)] or [
+    """Return the candidates with packed weights, and others with less scratch that are
+    slower, or take less by more bytes than are saved. If none are packed, or they save
+    too little or are far slower, return all others."""
+    packed = [c for c in found if _packs(c, *_INTEGERS)] or [
         c for c in found if _packs(c)
     ]
     others = [c for c in found if not _packs(c)]
     most = 0 if optimise == "size" else _CODE
     if not packed or saved < most or optimise == "speed":
         return others
-    least, cost = min(c.scratch for c in packed), min(c.cost for c in packed)
-    fastest = min((c.cost for c in others), default=cost)
-    if optimise != "size" and cost > _FAR * fastest:
+    best = min(packed, key=lambda c: c.cost)
+    fastest = min((c.cost for c in others), default=best.cost)
+    if optimise != "size" and best.cost > _FAR * fastest:
         return others
-    slower = [c for c in found if c.scratch < least and c.cost > cost]
-    return [*packed, *(replace(c, spare=True) for c in slower)]
+    return [*packed, *_with_less_scratch(found, packed, best, saved)]
+
+
+def _with_less_scratch(
+    found: list[Candidate], packed: list[Candidate], best: Candidate, saved: int
+) -> list[Candidate]:
+    """Return slower kernels with less scratch than packed weights have, and those that
+    take less than the best of these by more bytes than are saved: where only a plan
+    that needs the memory has them, they count as slower."""
+    least = min(c.scratch for c in packed)
+    fewer = []
+    for c in found:
+        if c.scratch < least and c.cost > best.cost:
+            fewer.append(replace(c, spare=True))
+        elif not _packs(c) and c.scratch + saved <= best.scratch:
+            fewer.append(replace(c, spare=True, cost=max(c.cost, best.cost + 1)))
+    return fewer
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:

@@ -23,7 +23,8 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError, UsageError
 from pybuild.frontends.formats import ONNX, TFLITE, format_of
 from pybuild.frontends.tflite.reader.first import with_first
-from pybuild.frontends.tflite.reader.flat import FlatModel, read
+from pybuild.frontends.tflite.reader.flat import read
+from pybuild.frontends.tflite.reader.flat_facts import has_blocks, is_hybrid
 from pybuild.ir.graph import Graph
 from pybuild.ir.renamed import as_in_file, under
 from pybuild.ops.interpret import interpret
@@ -41,11 +42,6 @@ _INTERPRETERS = {
 _FORMATS = {"litert": TFLITE, "ort": ONNX, "standard": ONNX}
 # what LiteRT says of a file with ELU, CEIL or ROUND: they have no reference kernel
 _LACKING = "Didn't find op"
-# what LiteRT computes with float activations that it quantises on the fly
-_WEIGHTED = (
-    "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
-)  # fmt: skip
 _OURS = "compared with our own numpy model only"
 
 
@@ -248,6 +244,10 @@ def _litert(path: Path, graph: Graph) -> Reference:
     from ai_edge_litert.interpreter import OpResolverType
 
     resolver, kernels = OpResolverType.BUILTIN_REF, "reference kernels"
+    model = read(path.name, path.read_bytes(), *graph.signatures[:1])
+    if has_blocks(model):
+        # for scales of blocks the reference kernels give zeros
+        resolver, kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, "kernels"
     try:
         first = _litert_net(path, graph, resolver)
     except ValueError as error:
@@ -260,8 +260,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
         first, kernels = _litert_net(path, graph, resolver), "kernels"
     run = _run_of(first, path, graph, resolver)
     name = f"LiteRT {ai_edge_litert.__version__} {kernels}"
-    hybrid = is_hybrid(read(path.name, path.read_bytes(), *graph.signatures[:1]))
-    return Reference(name, "litert", run, hybrid=hybrid)
+    return Reference(name, "litert", run, hybrid=is_hybrid(model))
 
 
 def _other_run(path: Path, graph: Graph) -> Run:
@@ -377,24 +376,3 @@ def _wanted(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
     if tensor is None or name in graph.constants or len(tensor.shape) != len(shape):
         return False
     return tensor.shape[:-1] == shape[:-1] and tensor.shape[-1:] <= shape[-1:]
-
-
-def is_hybrid(model: FlatModel) -> bool:
-    """A float layer that reads int8 weights as they are, also in a loop."""
-    found, reached = [model], {model.number}
-    for graph in found:  # which grows
-        calls = graph.called() - reached
-        reached |= calls
-        found += [one for one in model.subgraphs if one.number in calls]
-    return any(map(_has_hybrid, found))
-
-
-def _has_hybrid(model: FlatModel) -> bool:
-    kinds = [tensor.kind for tensor in model.tensors]
-    for op in model.operators:
-        if op.code not in _WEIGHTED:
-            continue
-        x, *others = (kinds[i] for i in op.inputs if 0 <= i < len(kinds))
-        if x == "FLOAT32" and "INT8" in others:
-            return True
-    return False

@@ -11,7 +11,7 @@ from pybuild.dtype import Array
 
 
 def run_litert(
-    data: bytes, samples: list[Mapping[str, Array]]
+    data: bytes, samples: list[Mapping[str, Array]], kernels: str = "BUILTIN_REF"
 ) -> list[dict[str, Array]]:
     """Every tensor by name, per sample; skips the test where LiteRT is missing."""
     litert = pytest.importorskip(
@@ -19,7 +19,7 @@ def run_litert(
     )
     net = litert.Interpreter(
         model_content=data,
-        experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+        experimental_op_resolver_type=getattr(litert.OpResolverType, kernels),
         experimental_preserve_all_tensors=True,
     )
     net.allocate_tensors()

@@ -72,6 +72,47 @@ class Sparse:
     kind: str = "Int32Vector"
 
 
+# numbers that the package tflite does not know
+NEWER_TYPES = {"INT2": 19, "UINT4": 20}
+_BLOCKWISE = 2
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Scales of blocks: numbers of tensors, and the values of a block."""
+
+    scales: int
+    size: int
+    zero_points: int = -1
+    shape: tuple[int, ...] = ()
+
+
+def quantisation(b: Flat, tensor: Any) -> int:
+    """A tensor's table: scales, or blocks of them."""
+    blocks = tensor.blocks
+    if blocks:
+        details = _blockwise(b, blocks)
+        return table(
+            b, "QuantizationParameters", Details=details, DetailsType=_BLOCKWISE
+        )
+    return table(
+        b, "QuantizationParameters",
+        Scale=b.CreateNumpyVector(np.asarray(tensor.scale, np.float32)),
+        ZeroPoint=ints(b, tensor.zero_point, np.int64),
+        QuantizedDimension=tensor.axis,
+    )  # fmt: skip
+
+
+def _blockwise(b: Flat, blocks: Blocks) -> int:
+    shape = ints(b, blocks.shape) if blocks.shape else 0
+    b.StartObject(4)
+    for slot, number in enumerate((blocks.scales, blocks.zero_points, blocks.size)):
+        b.PrependInt32Slot(slot, number, 0)
+    if shape:
+        b.PrependUOffsetTRelativeSlot(3, shape, 0)
+    return int(b.EndObject())
+
+
 def sparsity(b: Flat, sparse: Sparse) -> int:
     levels = []
     for level in sparse.levels:

@@ -17,11 +17,14 @@ import tflite
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node, Tensor
 from tests.ops.tflite_tables import (
+    NEWER_TYPES,
+    Blocks,
     Flat,
     Sparse,
     buffer,
     ints,
     offsets,
+    quantisation,
     signature,
     sparsity,
     table,
@@ -46,6 +49,7 @@ class FileTensor:
     signature: tuple[int, ...] = ()
     variable: bool = False
     sparse: Sparse | None = None
+    blocks: Blocks | None = None
 
 
 @dataclass(frozen=True)
@@ -132,18 +136,13 @@ def _tensor(b: Flat, tensor: FileTensor, buffer: int) -> int:
     fields["Shape"] = ints(b, tensor.shape)
     if tensor.signature:
         fields["ShapeSignature"] = ints(b, tensor.signature)
-    if tensor.scale:
-        fields["Quantization"] = table(
-            b, "QuantizationParameters",
-            Scale=b.CreateNumpyVector(np.asarray(tensor.scale, np.float32)),
-            ZeroPoint=ints(b, tensor.zero_point, np.int64),
-            QuantizedDimension=tensor.axis,
-        )  # fmt: skip
+    if tensor.scale or tensor.blocks:
+        fields["Quantization"] = quantisation(b, tensor)
     if tensor.sparse:
         fields["Sparsity"] = sparsity(b, tensor.sparse)
     if tensor.variable:
         fields["IsVariable"] = True
-    kind = getattr(tflite.TensorType, tensor.kind)
+    kind = NEWER_TYPES.get(tensor.kind) or getattr(tflite.TensorType, tensor.kind)
     return table(b, "Tensor", Type=kind, Buffer=buffer, **fields)
 
 

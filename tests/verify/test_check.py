@@ -20,12 +20,13 @@ from pybuild.dtype import Array, DType
 from pybuild.entry import load
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, FlatTensor
+from pybuild.frontends.tflite.reader.flat_facts import is_hybrid
 from pybuild.ir.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import interpret
 from pybuild.verify import check as checking
 from pybuild.verify.check import check
 from pybuild.verify.other_kernels import beside
-from pybuild.verify.reference import auto_kind, is_hybrid, reference
+from pybuild.verify.reference import auto_kind, reference
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 X, Y = Quant((0.25,), (3,)), Quant((0.5,), (-1,))

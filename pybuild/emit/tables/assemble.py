@@ -52,7 +52,7 @@ from pybuild.plan.schedule.lock_step import Link, with_askers
 from pybuild.text.short_names import identifier
 
 # constants that are another order of a layer's second input
-WEIGHTS = ("weights", "weights4", "weights16", "transformed")
+WEIGHTS = ("weights", "weights2", "weights4", "weights16", "transformed")
 # what a pointer to a parameter's bytes must be a multiple of
 _SLOT_ALIGN = 4
 

@@ -8,8 +8,8 @@ from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.integers import (
     dynamic,
     dynamic_lstm,
+    few_bits,
     gathered,
-    general,
     joined,
 )
 from pybuild.frontends.onnx.operators import quant
@@ -36,7 +36,7 @@ FOREIGN: dict[str, Handler] = {
     "DynamicQuantizeMatMul": joined.dynamic_matmul,
     "GatherBlockQuantized": gathered.gather_blocks,
     "MatMulIntegerToFloat": joined.matmul_to_float,
-    "MatMulNBits": general.matmul_bits,
+    "MatMulNBits": few_bits.matmul_bits,
     "QGemm": quant.qgemm,
     "QLinearAdd": quant.qlinear_binary,
     "QLinearAveragePool": quant.qlinear_unary,

@@ -18,8 +18,9 @@ from pybuild.ops.fixed_point.quant import accumulator_bound, sums_by_sign
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
-# the role of weights of which two are in a byte
-WEIGHTS4 = "weights4"
+# the roles of weights of which four, or two, are in a byte
+WEIGHTS2, WEIGHTS4 = "weights2", "weights4"
+PACKED = {2: WEIGHTS2, 4: WEIGHTS4}  # by their bits
 # of float32 weights that are float16 in flash
 WEIGHTS16 = "weights16"
 
@@ -54,7 +55,13 @@ def kernels_of(node: Node, graph: Graph) -> Array:
 def fits_int4(kernels: Array) -> bool:
     """Return True if every weight fits 4 bits, whatever the type in the model's
     file."""
-    return bool(kernels.min(initial=0) >= -8 and kernels.max(initial=0) <= 7)
+    return fits_bits(kernels, 4)
+
+
+def fits_bits(kernels: Array, bits: int) -> bool:
+    """Return True if every weight fits so many bits, with its sign."""
+    half = 1 << bits - 1
+    return bool(kernels.min(initial=0) >= -half and kernels.max(initial=0) < half)
 
 
 def halves(weights: Array, order: str) -> Packed:

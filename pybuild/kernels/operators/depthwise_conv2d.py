@@ -29,6 +29,7 @@ from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.mve import depthwise as depthwise_mve
 from pybuild.kernels.mve import depthwise16 as depthwise16_mve
 from pybuild.kernels.mve import depthwise16_planes
+from pybuild.kernels.operators.unpacked import unpacked
 from pybuild.kernels.portable import depthwise
 from pybuild.kernels.rvv import depthwise as depthwise_rvv
 from pybuild.kernels.scalar import conv as conv_block
@@ -80,4 +81,8 @@ def depthwise_conv2d(
         for family in (conv_mve, conv_block):
             found += family.candidates(node, graph, target, grouped, rows, calls)
     # what any core may have is slow, but takes no scratch: the smallest plans are of it
-    return plain + found + conv16.candidates(node, graph, target, grouped, rows, calls)
+    found = [
+        *plain, *found,
+        *conv16.candidates(node, graph, target, grouped, rows, calls),
+    ]  # fmt: skip
+    return [*found, *unpacked(node, graph, target, optimise, found)]

@@ -38,9 +38,10 @@ class Layer:
 
     channels, pixels  of the output whose sums are computed together
     halves            weights are float16, those of two channels in a word
-    block             taps whose weights are integers of 4 bits times a scale of each
-                      channel, eight in a word; shifted: and an integer is added first;
+    block             taps whose weights are integers of few bits times a scale of each
+                      channel, packed in words; shifted: and an integer is added first;
                       0: weights are real
+    bits              of such an integer: 2 or 4
     """
 
     window: Window
@@ -49,7 +50,13 @@ class Layer:
     pixels: int
     halves: bool = False
     block: int = 0
+    bits: int = 4
     shifted: bool = False
+
+    @property
+    def each(self) -> int:
+        """Integers of few bits in a word."""
+        return 32 // self.bits
 
     @property
     def taps(self) -> int:
@@ -66,7 +73,7 @@ class Layer:
         most = max(MOST_PRODUCTS // (self.channels * self.pixels), 1)
         whole, least = self.block or self.taps, 1
         if self.block:  # whole words of weights
-            least = max(8 // self.channels, 1)
+            least = max(self.each // self.channels, 1)
         for n in (8, 4, 3, 2, 1):
             if n <= most and whole % n == 0 and n % least == 0:
                 return n
@@ -76,13 +83,15 @@ class Layer:
     def words(self) -> int:
         """Words of the weights of a turn."""
         weights = self.channels * self.unrolled
-        return weights // 8 if self.block else weights // (2 if self.halves else 1)
+        if self.block:
+            return weights // self.each
+        return weights // (2 if self.halves else 1)
 
     @property
     def kind(self) -> str:
         """How weights are stored, in names of kernels."""
         if self.block:
-            return "int4_shifted" if self.shifted else "int4"
+            return f"int{self.bits}" + "_shifted" * self.shifted
         return "f16" * self.halves
 
     @property
@@ -90,7 +99,7 @@ class Layer:
         """The same for readers of the C."""
         if self.block:
             added = " and an integer" * self.shifted
-            return f" x 4 bits with a scale{added} for each block"
+            return f" x {self.bits} bits with a scale{added} for each block"
         return " x float16" * self.halves
 
     @property
@@ -302,7 +311,7 @@ class _Writer:
     def _weight(self, w: Var, tap: int, channel: int) -> Expr:
         number = tap * self.layer.channels + channel
         if self.layer.block:
-            return self._of_four_bits(w, number, channel)
+            return self._of_few_bits(w, number, channel)
         if not self.layer.halves:
             return load(w, number)
         if number % 2:
@@ -310,11 +319,13 @@ class _Writer:
         self.both = self.k.let("both", load(w, number // 2))
         return FROM_HALF(self.both)
 
-    def _of_four_bits(self, w: Var, number: int, channel: int) -> Expr:
+    def _of_few_bits(self, w: Var, number: int, channel: int) -> Expr:
         """That of a turn's weights, times its scale."""
-        if number % 8 == 0:
-            self.both = self.k.let("eight", cast(load(w, number // 8), UINT32))
-        up = const(28 - 4 * (number % 8), UINT32)
-        whole = i32(self.both << up) >> const(28)
+        bits, each = self.layer.bits, self.layer.each
+        word, at = divmod(number, each)
+        if at == 0:
+            self.both = self.k.let("packed", cast(load(w, word), UINT32))
+        up = const(32 - bits * (at + 1), UINT32)
+        whole = i32(self.both << up) >> const(32 - bits)
         scale, more = self.of_channel[channel]
         return cast(whole if more is None else whole + more, FLOAT32) * scale

@@ -1,8 +1,10 @@
-"""float32 convolution and fully connected layers whose weights are integers of 4 bits
-times a scale of each channel, or of blocks of its taps: eight are in a word of flash.
+"""float32 convolution and fully connected layers whose weights are integers of 2 or
+4 bits times a scale of each channel, or of blocks of its taps: packed in words.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.block_weights import BlockWeights, block_weights
-from pybuild.kernels.layers.weights import WEIGHTS4, in_blocks, kernels_of
+from pybuild.kernels.layers.weights import PACKED, in_blocks, kernels_of
 from pybuild.kernels.portable.conv_float import bias_of, fastest, offer, suited
 from pybuild.kernels.portable.conv_float_code import Layer
 from pybuild.ops.base.operator import clamp_of
@@ -38,9 +40,11 @@ def candidates(
     if found is None:
         return []
     shifted = bool(found.offsets.any())
-    finish = FloatClamp(*clamp_of(node))
-    like = Layer(window, finish, 0, 0, block=found.size, shifted=shifted)
-    layer = fastest(like, target.float_sums or _SUMS)
+    like = Layer(window, FloatClamp(*clamp_of(node)), 0, 0, block=found.size)
+    layer = None
+    for bits in sorted({found.bits, 4}):  # where 2 bits fill no words, 4 may
+        like = replace(like, bits=bits, shifted=shifted)
+        layer = layer or fastest(like, target.float_sums or _SUMS)
     if layer is None:
         return []
     scales = Packed("scales", np.ascontiguousarray(found.scales.T), order=_ORDER)
@@ -51,20 +55,21 @@ def candidates(
 
 def pack(layer: Layer, weights: BlockWeights) -> Packed:
     """Integers [O, taps] as blocks of output channels, in each taps, then channels,
-    eight in a word.
+    as many in a word as fit.
 
     The last block may hold channels of the one before again.
     """
-    order = f"of each {layer.channels} output channels: taps, then channels; eight in "
-    order += "a word, the first one in its lowest bits"
-    return Packed.later(WEIGHTS4, order, _arranged, layer, weights)
+    order = f"of each {layer.channels} output channels: taps, then channels; "
+    order += f"{layer.each} in a word, the first one in its lowest bits"
+    return Packed.later(PACKED[layer.bits], order, _arranged, layer, weights)
 
 
 def _arranged(layer: Layer, weights: BlockWeights) -> Array:
     read = in_blocks(layer.window.out_channels, layer.channels)
     blocks = weights.numbers[read].reshape(-1, layer.channels, layer.taps)
-    eights = blocks.transpose(0, 2, 1).reshape(-1, 8).astype(np.uint32) & np.uint32(15)
-    words = np.zeros(len(eights), np.uint32)
-    for i in range(8):
-        words |= eights[:, i] << np.uint32(4 * i)
+    ordered = blocks.transpose(0, 2, 1).reshape(-1, layer.each).astype(np.uint32)
+    parts = ordered & np.uint32((1 << layer.bits) - 1)
+    words = np.zeros(len(parts), np.uint32)
+    for i in range(layer.each):
+        words |= parts[:, i] << np.uint32(layer.bits * i)
     return words.view(np.int32)

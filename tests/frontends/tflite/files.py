@@ -21,8 +21,14 @@ _NUMPY = {"float32": np.float32, "bool": np.bool_}
 
 def packed4(values: Array) -> Array:
     """Two values from -8 to 7 in a byte, the lower half first."""
-    flat = np.append(values.reshape(-1), [0] * (values.size % 2)).astype(np.int64) & 15
-    return (flat[0::2] | flat[1::2] << 4).astype(np.uint8)
+    return packed(values, 4)
+
+
+def packed(values: Array, bits: int) -> Array:
+    """Several values of so many bits in a byte, the first in the lowest bits."""
+    flat = np.append(values.reshape(-1), [0] * (-values.size % (8 // bits)))
+    parts = (flat.astype(np.int64) & ((1 << bits) - 1)).reshape(-1, 8 // bits)
+    return (parts << np.arange(0, 8, bits)).sum(1).astype(np.uint8)
 
 
 @dataclass

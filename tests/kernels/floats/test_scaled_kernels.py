@@ -1,5 +1,5 @@
-"""Layers of float32 whose weights are integers of 4 bits times scales: eight in a word
-of flash, through LLVM and as C, and on emulated cores, with the bits of float32."""
+"""Layers of float32 whose weights are integers of 2 or 4 bits times scales: packed in
+words, through LLVM and as C, and on emulated cores, with the bits of float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pybuild.ir.graph import Graph
 from pybuild.kernels import table
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.layers.block_weights import block_weights
-from pybuild.kernels.layers.weights import WEIGHTS4
+from pybuild.kernels.layers.weights import PACKED
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
@@ -26,37 +26,40 @@ from tests.kernels.kernel_bench import Job, run_c, run_llvm
 
 Sizes = tuple[int, ...]
 # rows, inputs, outputs; or a window, inputs, outputs, pixels of a row; then taps of a
-# scale, 0: those of a channel; with zero points
-LAYERS: list[tuple[Sizes, int, bool]] = [
-    ((1, 64, 16), 32, False), ((1, 64, 16), 16, True), ((3, 64, 13), 0, False),
-    ((1, 128, 4), 32, True), ((3, 3, 8, 16, 7), 0, False),
-    ((1, 1, 32, 10, 5), 16, False),
-    ((3, 3, 3, 8, 6), 0, True), ((5, 32, 9), 16, True),
+# scale, 0: those of a channel; with zero points; bits
+LAYERS: list[tuple[Sizes, int, bool, int]] = [
+    ((1, 64, 16), 32, False, 4), ((1, 64, 16), 16, True, 4),
+    ((3, 64, 13), 0, False, 4), ((1, 128, 4), 32, True, 4),
+    ((3, 3, 8, 16, 7), 0, False, 4), ((1, 1, 32, 10, 5), 16, False, 4),
+    ((3, 3, 3, 8, 6), 0, True, 4), ((5, 32, 9), 16, True, 4),
+    ((1, 64, 16), 32, False, 2), ((2, 64, 13), 16, True, 2),
+    ((3, 3, 8, 16, 7), 0, True, 2), ((1, 128, 4), 0, False, 2),
 ]  # fmt: skip
 
 
-def weights(shape: Sizes, block: int, points: bool) -> Array:
-    """Integers of 4 bits, less their zero points, times scales."""
+def weights(shape: Sizes, block: int, points: bool, bits: int = 4) -> Array:
+    """Integers of so many bits, less their zero points, times scales."""
     chance = np.random.default_rng((*shape, block))
     size = block or int(np.prod(shape[1:]))
-    q = chance.integers(-8, 8, (shape[0], int(np.prod(shape[1:])) // size, size))
+    half = 1 << bits - 1
+    q = chance.integers(-half, half, (shape[0], int(np.prod(shape[1:])) // size, size))
     if points:
-        q = q - chance.integers(-7, 8, (*q.shape[:2], 1))
+        q = q - chance.integers(1 - half, half, (*q.shape[:2], 1))
     scale = chance.uniform(0.001, 0.1, (*q.shape[:2], 1)).astype(np.float32)
     made: Array = (q.astype(np.float32) * scale).reshape(shape)
     return made
 
 
-def layer(sizes: Sizes, block: int, points: bool) -> Graph:
+def layer(sizes: Sizes, block: int, points: bool, bits: int = 4) -> Graph:
     net = GraphBuilder("scaled")
     if len(sizes) == 3:
         x = net.input("x", sizes[:2], "float32")
-        w = net.constant("w", weights((sizes[2], sizes[1]), block, points))
+        w = net.constant("w", weights((sizes[2], sizes[1]), block, points, bits))
         net.output(net.op("dense", x, w), "y")
         return net.build()
     *window, outs, width = sizes
     x = net.input("x", (1, 5, width, window[2]), "float32")
-    w = net.constant("w", weights((outs, *window), block, points))
+    w = net.constant("w", weights((outs, *window), block, points, bits))
     edge = (window[0] // 2, window[1] // 2) * 2
     net.output(net.op("conv2d", x, w, pads=edge), "y")
     return net.build()
@@ -69,7 +72,7 @@ def reals(made: Graph) -> Array:
 
 def packed(made: Graph, target: str, optimise: str = "balanced") -> list[Candidate]:
     found = candidates(made.nodes[0], made, TARGETS[target], optimise)
-    return [c for c in found if c.constants[0].role == WEIGHTS4]
+    return [c for c in found if c.constants[0].role in PACKED.values()]
 
 
 @SOME
@@ -89,6 +92,7 @@ def test_by_llvm_and_c(
         offers = packed(made, target, "size")
         # those of an unknown core sum eight channels
         assert offers or (target == "generic" and one[0][-1] in (4, 6)), one
+        assert all(c.constants[0].role == PACKED[one[3]] for c in offers), one
         jobs += [Job(offer, {"x": x}, wanted) for offer in offers]
     fewer = some(jobs)
     for tried, results in (
@@ -105,7 +109,10 @@ def test_by_llvm_and_c(
 )
 def test_bits_of_float32_on_a_core(target: str, emit: str) -> None:
     board = device(CORES[target], "gcc", core=target)
-    for one in (((1, 64, 40), 32, True), ((3, 3, 8, 16, 5), 0, False)):
+    for one in (
+        ((1, 64, 40), 32, True, 4), ((3, 3, 8, 16, 5), 0, False, 4),
+        ((1, 64, 40), 32, True, 2),
+    ):  # fmt: skip
         made = layer(*one)
         model = Model("scaled", made, "litert", "0" * 64)
         x = {"x": reals(made)}
@@ -115,7 +122,7 @@ def test_bits_of_float32_on_a_core(target: str, emit: str) -> None:
                 name="scaled", target=target, emit=emit, optimise=optimise
             )
             (step,) = library.plan.steps
-            is_packed = step.candidate.constants[0].role == WEIGHTS4
+            is_packed = step.candidate.constants[0].role == PACKED[one[3]]
             assert is_packed == (optimise == "balanced")
             found.append(run_recorded(board, library, x)["y"])
         np.testing.assert_array_equal(found[0], found[1])
@@ -123,13 +130,15 @@ def test_bits_of_float32_on_a_core(target: str, emit: str) -> None:
 
 def test_what_integers_are_found() -> None:
     """The largest blocks, their numbers and scales; and where there are none."""
-    for shape, block, points in (
-        ((8, 256), 32, False), ((8, 256), 64, True), ((4, 3, 3, 5), 0, False),
+    for shape, block, points, bits in (
+        ((8, 256), 32, False, 4), ((8, 256), 64, True, 4), ((4, 3, 3, 5), 0, False, 4),
+        ((8, 256), 32, True, 2), ((8, 256), 64, False, 2),
     ):  # fmt: skip
-        w = weights(shape, block, points).reshape(shape[0], -1)
-        found = block_weights(w)
+        w = weights(shape, block, points, bits).reshape(shape[0], -1)
+        found, half = block_weights(w), 1 << bits - 1
         assert found is not None and found.size == (block or w.shape[1])
-        assert found.numbers.min() >= -8 and found.numbers.max() <= 7
+        assert found.numbers.min() == -half and found.numbers.max() == half - 1
+        assert found.bits == bits
         assert found.offsets.any() == points
         whole = found.numbers.reshape(shape[0], -1, found.size).astype(np.float32)
         again = (whole + found.offsets[:, :, None]) * found.scales[:, :, None]

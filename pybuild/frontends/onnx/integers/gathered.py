@@ -6,9 +6,10 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.flow import Flow
-from pybuild.frontends.onnx.integers.general import fields
+from pybuild.frontends.onnx.integers.few_bits import REALS, fields, part
 from pybuild.frontends.onnx.operators.elements import flowing
 
+_BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "int8": 8}  # but of uint8
 _LEAST = {"int4": -8, "int8": -128, "int2": -2}  # of types with a sign
 
 
@@ -30,12 +31,15 @@ def _packed(numbers: Array, bits: int) -> Array:
     return made
 
 
-def _zero(flow: Flow, data: Array, bits: int, shape: tuple[int, ...]) -> Array:
+def _zero(flow: Flow, data: Array, bits: int, rows: int, blocks: int) -> Array:
     """Return the zero points of blocks, shifted as in `_numbers`."""
-    if flow.has(3):
-        return _numbers(flow.value(3, "zero_points"), bits, shape[-1])
-    whole = 1 << bits - 1 if data.dtype.name == "uint8" else 0
-    return np.full(shape, whole - _LEAST.get(data.dtype.name, 0), np.uint8)
+    kind = data.dtype.name
+    if not flow.has(3):
+        whole = 1 << bits - 1 if kind == "uint8" else 0
+        return np.full((rows, blocks), whole - _LEAST.get(kind, 0), np.uint8)
+    each = -(-blocks * bits // 8) if kind == "uint8" else blocks
+    given = part(flow, 3, "zero_points", rows * each, (kind,)).reshape(rows, each)
+    return _numbers(given, bits, blocks)
 
 
 @flowing
@@ -44,20 +48,24 @@ def gather_blocks(flow: Flow) -> None:
     compute (number - zero point) * scale for the gathered rows only."""
     op = flow.op
     bits, size = op.integer("bits", 4), op.integer("block_size", 128)
-    data, scales = flow.value(0, "data"), flow.value(2, "scales")
+    data = flow.value(0, "data")
     rank = data.ndim
     along = flow.axis(op.integer("quantize_axis", 1), rank)
     rows = flow.axis(op.integer("gather_axis", 0), rank)
-    of = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "int8": 8}
-    bits = of.get(data.dtype.name, bits)
-    count = data.shape[-1] * (8 // bits if data.dtype.name == "uint8" else 1)
-    whole = bits in (2, 4, 8) and count % (8 // bits) == 0
-    if rank != 2 or (rows, along) != (0, 1) or not whole or count % size:
+    kind = data.dtype.name
+    bits = bits if kind == "uint8" else _BITS.get(kind, 0)
+    if bits not in (2, 4, 8):
+        what = f"{bits} bits in a table of {kind} are not supported"
+        raise op.invalid(what, "a table of uint8 may have 2, 4 or 8 bits")
+    count = data.shape[-1] * (8 // bits if kind == "uint8" else 1)
+    whole = size > 0 and count % (8 // bits) == 0 and count % size == 0
+    if rank != 2 or (rows, along) != (0, 1) or not whole:
         what = f"rows along axis {rows}, or blocks of {size} along axis {along} of "
         what += f"{list(data.shape)}, are not supported"
         raise op.invalid(what, "a table of two axes, whole blocks along the last one")
     blocks = count // size
-    zero = _zero(flow, data, bits, (len(data), blocks)).reshape(-1, blocks)
+    scales = part(flow, 2, "scales", len(data) * blocks, REALS)
+    zero = _zero(flow, data, bits, len(data), blocks)
     table = _packed(_numbers(data, bits, count), bits)
     indices = flow.arg(1)
     taken = [

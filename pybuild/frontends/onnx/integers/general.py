@@ -14,7 +14,7 @@ from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.integers import dynamic
 from pybuild.frontends.onnx.operators.elements import Handler, flowing, onnx_type
-from pybuild.frontends.onnx.operators.products import MATMUL, product
+from pybuild.frontends.onnx.operators.products import product
 from pybuild.frontends.onnx.operators.windows import convolved, window
 from pybuild.frontends.onnx.reader.op import Op
 
@@ -50,11 +50,17 @@ def _along(flow: Flow, v: str, rank: int, axis: int) -> str:
 def _blocks(flow: Flow, v: str, x: str, axis: int) -> str:
     """Repeat the scales of blocks along the axis, one for each element."""
     size = flow.op.integer("block_size", 0)
-    shape = flow.shape(v)
+    shape, whole = flow.shape(v), flow.shape(x)
+    count = -(-whole[axis] // size) if size > 0 else 0
+    if shape != (*whole[:axis], count, *whole[axis + 1 :]):
+        what = f"{list(shape)} scales or zero points of {list(whole)} in blocks of "
+        hint = "export it again: one for each block, the last of which may be shorter"
+        raise flow.op.invalid(f"{what}{size} along axis {axis}", hint)
+    size = min(size, whole[axis])
     wide = flow.reshape(v, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
     wide = flow.expand(wide, (*shape[: axis + 1], size, *shape[axis + 1 :]))
     flat = (*shape[:axis], shape[axis] * size, *shape[axis + 1 :])
-    return flow.slice(flow.reshape(wide, flat), axis, 0, flow.shape(x)[axis])
+    return flow.slice(flow.reshape(wide, flat), axis, 0, whole[axis])
 
 
 def _fitting(flow: Flow, v: str, x: str) -> str:
@@ -62,6 +68,11 @@ def _fitting(flow: Flow, v: str, x: str) -> str:
     axis = flow.axis(flow.op.integer("axis", 1), rank) if flow.rank(v) else 0
     if flow.op.integer("block_size", 0):
         return _blocks(flow, v, x, axis)
+    shape, whole = flow.shape(v), flow.shape(x)
+    if math.prod(shape) not in (1, *whole[axis : axis + 1]):
+        what = f"{list(shape)} scales or zero points along axis {axis} of {list(whole)}"
+        hint = "export it again: one, one for each along the axis, or a block_size"
+        raise flow.op.invalid(what, hint)
     return _along(flow, v, rank, axis)
 
 
@@ -131,43 +142,6 @@ def in_bytes(handler: Handler) -> Handler:
         handler(draft, replace(op, inputs=tuple(inputs)))
 
     return made
-
-
-def fields(packed: Array, bits: int, count: int) -> Array:
-    """Unpack low-bit numbers along the last axis, the lowest bits of a byte first."""
-    whole = packed.astype(np.uint8)
-    parts = [whole >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
-    wide: Array = np.stack(parts, -1).reshape(*packed.shape[:-1], -1)
-    return wide[..., :count]
-
-
-@flowing
-def matmul_bits(flow: Flow) -> None:
-    """com.microsoft.MatMulNBits: x times constant weights of few bits, quantised in
-    blocks along the features. The weights become real numbers here."""
-    op = flow.op
-    columns, rows, bits, size = (
-        op.integer(n, d)
-        for n, d in (("N", 0), ("K", 0), ("bits", 4), ("block_size", 0))
-    )
-    if bits not in (2, 4, 8) or min(columns, rows, size) < 1 or flow.has(4):
-        raise op.invalid(f"{bits} bits, or an order of its rows, is not supported")
-    count = -(-rows // size)
-    packed = flow.value(1, "B").reshape(columns, count, size * bits // 8)
-    scale = flow.value(2, "scales").reshape(columns, count, 1).astype(np.float32)
-    zero: Array = np.full((columns, count, 1), 1 << bits - 1, np.float32)
-    if flow.has(3):
-        given = flow.value(3, "zero_points")
-        if given.dtype == np.uint8:
-            given = fields(given.reshape(columns, -1), bits, count)
-        zero = given.reshape(columns, count, 1)
-    numbers = fields(packed, bits, size).astype(np.float32)
-    whole = (numbers - zero.astype(np.float32)) * scale
-    weights = whole.reshape(columns, -1)[:, :rows].T
-    made = flow.draft.fresh(f"{op.output}.product")
-    inputs = (op.input(0), flow.const(np.ascontiguousarray(weights, np.float32)))
-    MATMUL(flow.draft, replace(op, name=made, inputs=inputs, outputs=(made,), attrs={}))
-    flow.give(flow.add(made, flow.arg(5)) if flow.has(5) else made)
 
 
 def _centred(flow: Flow, index: int, zero: int, axis: int) -> str:

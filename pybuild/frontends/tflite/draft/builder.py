@@ -12,8 +12,9 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
+from pybuild.frontends.tflite.draft.blocks import real_blocks
 from pybuild.frontends.tflite.draft.known import value_of
-from pybuild.frontends.tflite.draft.stored import stored
+from pybuild.frontends.tflite.draft.stored import stored, type_of
 from pybuild.frontends.tflite.draft.variable import Variable
 from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, guarded
 from pybuild.frontends.tflite.reader.scales import quant_of
@@ -23,11 +24,6 @@ from pybuild.params.budget import Budget
 from pybuild.records import dataclass
 from pybuild.text.short_names import brief
 
-_KINDS = (
-    DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64,
-    DType.BOOL, DType.FLOAT64, DType.UINT16, DType.UINT32, DType.UINT64,
-)  # fmt: skip
-_DTYPES = {kind.name: kind for kind in _KINDS}
 MOST_BYTES = 1 << 31
 
 
@@ -98,9 +94,7 @@ class Builder:
         Errors  BuildError for invalid types, sizes and scales
         """
         flat, name = self.model.tensors[index], self.names[index]
-        dtype = _DTYPES.get(flat.kind)
-        if flat.kind == "INT4" and self.is_constant(index):
-            dtype = DType.INT8
+        dtype = type_of(flat)
         if dtype is None:
             what = f"'{name}' has type {flat.kind}, which is not supported"
             raise BuildError(self.source, what, "convert to int8 or float32")
@@ -127,16 +121,19 @@ class Builder:
             raise BuildError(self.source, what, "only weights may have one")
         return tensor
 
-    def raw_constant(self, index: int) -> Array:
+    def raw_constant(self, index: int, where: str = "") -> Array:
         """Return the value of a constant of any type.
 
-        Errors  BuildError if its bytes do not fit its shape
+        where   what reads it, for messages
+        Errors  BuildError if its bytes do not fit its shape, or its blocks
         """
         flat, name = self.model.tensors[index], self.names[index]
-        kind: np.dtype[np.generic] = np.dtype(np.float16)
         if flat.kind != "FLOAT16":
-            kind = self.typed(index, flat.shape, True).dtype.numpy
-        value = stored(self.source, name, flat, kind, self.budget)
+            self.typed(index, flat.shape, True)  # checks it
+        value = stored(self.source, name, flat, self.budget)
+        if flat.blocks:
+            where, tensors = where or self.source, self.model.tensors
+            return real_blocks(where, name, value, flat.blocks, tensors, self.budget)
         if self.has_twin(index):
             return np.bitwise_xor(value.view(np.uint8), np.uint8(128)).view(np.int8)
         return value
@@ -271,7 +268,7 @@ class Call:
         index, builder = self.index(position), self.builder
         name = builder.names[index]
         if builder.is_constant(index):
-            return builder.raw_constant(index)
+            return builder.raw_constant(index, self.where)
         made = builder.known.get(index)
         if made is None:
             raise self.error(f"reads '{name}' before it is computed")

@@ -79,10 +79,11 @@ def without_zero(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Arra
 
 def dequantised(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
     """A constant as float32, computed now."""
-    if value.dtype == np.float16:
+    if value.dtype in (np.float16, np.float32):
         real = value.astype(np.float32)
     elif tensor.quant is None:
-        raise call.error(f"'{tensor.name}' is {tensor.dtype.value} without a scale")
+        what = f"'{tensor.name}' is {tensor.dtype.value} without a scale"
+        raise call.error(what, "scales may be those of a tensor, channels or blocks")
     else:
         real = to_real(value, tensor.quant)
     return Tensor(tensor.name, value.shape, DType.FLOAT32), real

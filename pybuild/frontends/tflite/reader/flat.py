@@ -34,9 +34,24 @@ _MOST = 200_000  # tensors or operators
 
 
 @dataclass(frozen=True)
+class FlatBlocks:
+    """Scales of blocks along the last axis of a constant.
+
+    scales, zero_points  numbers of tensors; zero_points 0 or below: there are none
+    size, shape          values of a block; its extent along each axis, () if not given
+    """
+
+    scales: int
+    zero_points: int
+    size: int
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class FlatTensor:
     """A tensor as written; `data` is empty for computed tensors.
 
+    blocks     of a constant with a scale for each block
     sparse     the table of dimensions of a constant stored without its zeros
     signature  the shape with -1 for open dimensions; empty: the same as shape
     """
@@ -51,6 +66,7 @@ class FlatTensor:
     axis: int
     variable: bool
     sparse: Flat | None
+    blocks: FlatBlocks | None = None
 
 
 @dataclass(frozen=True)
@@ -100,9 +116,13 @@ def names_of(enum: type) -> dict[int, str]:
 
 
 _CODES = names_of(tflite.BuiltinOperator)
-_KINDS = names_of(tflite.TensorType)
+_KINDS = {**names_of(tflite.TensorType), 19: "INT2", 20: "UINT4"}
 _OPTIONS = names_of(tflite.BuiltinOptions)
 _MORE_OPTIONS = names_of(tflite.BuiltinOptions2)
+# what is newer than the package tflite: a member of QuantizationDetails, its fields
+_BLOCKWISE = 2
+_OF_BLOCKS = (4, 6, 8)
+_SHAPE_OF_BLOCKS = 10
 _BUILTIN_CODE = 10  # where the vtable of an operator's code has its new number
 
 
@@ -272,7 +292,21 @@ def _tensor(tensor: Flat, buffers: _Buffers) -> FlatTensor:
         axis,
         bool(tensor.IsVariable()),
         tensor.Sparsity(),
+        _blocks(quant),
     )
+
+
+def _blocks(quant: Flat | None) -> FlatBlocks | None:
+    if quant is None or quant.DetailsType() != _BLOCKWISE:
+        return None
+    table = quant.Details()
+    scales, zeros, size = (
+        table.Get(Int32Flags, at + table.Pos) if at else 0
+        for at in map(table.Offset, _OF_BLOCKS)
+    )
+    at = table.Offset(_SHAPE_OF_BLOCKS)
+    shape = table.GetVectorAsNumpy(Int32Flags, at) if at else None
+    return FlatBlocks(scales, zeros, size, _indices(shape))
 
 
 class _Buffers:

@@ -202,8 +202,8 @@ def test_hints_that_lead_on() -> None:
     )  # fmt: skip
     held = {"w": np.zeros((64, 2, 12), np.uint8), "s": np.ones(128, np.float32)}
     assert _refused(_model([bits], *ends, held)) == [
-        "model.onnx: node 'y' (MatMulNBits): 3 bits, or an order of its rows, is not "
-        "supported"
+        "model.onnx: node 'y' (MatMulNBits): 3 bits are not supported. "
+        "Hint: 2, 4 and 8 are"
     ]
 
 
