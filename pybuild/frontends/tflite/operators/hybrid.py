@@ -101,6 +101,14 @@ def summed(
     return tuple(names)
 
 
+def product(call: Call, x: Rows, w: Weights) -> Tensor:
+    """Emit the product of int8 rows by weights [outputs, inputs]; return it as real
+    numbers."""
+    ends: dict[str, Attr] = {"sums_first": False, "axis": 0}
+    real = Tensor(f"{call.label}_real", (1,), DType.FLOAT32)
+    return call.between("scale_sums", summed(call, "dense", x, w, {}), ends, real)
+
+
 def quantised(
     call: Call, how: Hybrid, x: Tensor, around: Mapping[str, Attr] | None = None
 ) -> Rows:

@@ -17,10 +17,10 @@ from pybuild.frontends.tflite.operators.hybrid import (
     Hybrid,
     Rows,
     Weights,
+    product,
     quantised,
-    summed,
 )
-from pybuild.ir.graph import Attr, Tensor
+from pybuild.ir.graph import Tensor
 
 
 def by_constant(call: Call, x: Tensor, w: Tensor, value: Array) -> Tensor:
@@ -44,7 +44,7 @@ def by_constant(call: Call, x: Tensor, w: Tensor, value: Array) -> Tensor:
     q = flow.reshape(q, left)
     marks = [_shaped(flow, one, left[:-1]) for one in (scale, zero)]
 
-    def product(rows: list[Tensor | None], matrices: Array, axis: int) -> Tensor:
+    def stacked(rows: list[Tensor | None], matrices: Array, axis: int) -> Tensor:
         if axis == rank - 2:
             return _dense(call, rows, (w.name, matrices), factor)
         count, parts = matrices.shape[axis], []
@@ -53,10 +53,10 @@ def by_constant(call: Call, x: Tensor, w: Tensor, value: Array) -> Tensor:
             if count > 1:
                 some = [_at(flow, one, axis, i) for one in rows]
             one = matrices.take([i], axis)
-            parts.append(product(some, one, axis + 1))
+            parts.append(stacked(some, one, axis + 1))
         return flow.concat(parts, axis)
 
-    return product([q, *marks], value.reshape(right), 0)
+    return stacked([q, *marks], value.reshape(right), 0)
 
 
 def by_computed(call: Call, x: Tensor, b: Tensor) -> Tensor:
@@ -126,7 +126,4 @@ def _dense(
         flow.reshape(one, (one.size,)).name if one is not None else ""
         for one in (scale, zero)
     ]
-    names = summed(call, "dense", (q, marks[0], marks[1]), Weights(tensor, factor), {})
-    ends: dict[str, Attr] = {"sums_first": False, "axis": 0}
-    real = Tensor(f"{call.label}_real", (1,), DType.FLOAT32)
-    return call.between("scale_sums", names, ends, real)
+    return product(call, (q, marks[0], marks[1]), Weights(tensor, factor))
