@@ -44,7 +44,7 @@ _LACKING = "Didn't find op"
 # what LiteRT computes with float activations that it quantises on the fly
 _WEIGHTED = (
     "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
 )  # fmt: skip
 _OURS = "compared with our own numpy model only"
 

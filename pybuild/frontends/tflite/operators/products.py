@@ -20,6 +20,7 @@ from pybuild.frontends.tflite.operators.fixed import (
     requantized_wide,
     whole_scale,
 )
+from pybuild.frontends.tflite.operators.hybrid import is_hybrid, transposed
 from pybuild.ir.graph import Attr, Quant, Tensor
 from pybuild.ops.contract import product_fits, ratio_of
 from pybuild.params.budget import MOST_RESIZED
@@ -142,7 +143,7 @@ def transpose_conv(call: Call) -> None:
     """
     flow = Flow(call)
     x, wanted = flow.arg(2), call.integers(0)
-    tensor, value = layers.weights(call, x, keep=False)
+    tensor, value = layers.weights(call, x)
     if value.ndim != 4 or len(wanted) != 4 or len(x.shape) != 4:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
     strides = (call.option("StrideH"), call.option("StrideW"))
@@ -150,9 +151,14 @@ def transpose_conv(call: Call) -> None:
         what = f"input {list(x.shape)}, weights {list(value.shape)}"
         raise call.error(f"{what}, strides {strides} make no sense")
     bias = layers.bias(call, x, 3)
-    tensor, value = layers.without_zero(call, tensor, value)
     sizes = zip(x.shape[1:3], value.shape[1:3], strides, wanted[1:3], strict=True)
     (top, bottom), (left, right) = (_around(call, *each) for each in sizes)
+    if is_hybrid(call, x, tensor):
+        value = np.ascontiguousarray(value[:, ::-1, ::-1])
+        pads = (top, left, bottom, right)
+        transposed(call, x, (tensor, value), bias, {**layers.fused(call), "pads": pads})
+        return
+    tensor, value = layers.without_zero(call, tensor, value)
     w = flow.flip(flow.flip(call.builder.add(tensor, value), 1), 2)
     attrs = {
         "groups": 1, "strides": (1, 1), "dilations": (1, 1),
