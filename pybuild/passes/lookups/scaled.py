@@ -86,7 +86,8 @@ def _scales(rows: Array, steps: int) -> Array | None:
 def _fits(rows: Array, scales: Array) -> Array:
     """True for each row that is integers times its scale."""
     numbers = _numbers(rows, scales).astype(np.float32)
-    made: Array = (numbers * scales[:, None] == rows).all(1)
+    again = np.multiply(numbers, scales[:, None], dtype=np.float32)
+    made: Array = (again == rows).all(1)
     return made
 
 
