@@ -15,7 +15,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ops.base.conv_types import windows
+from pybuild.ops.base.conv_types import INPUT_DILATIONS, windows
 from pybuild.ops.base.operator import (
     Numbers,
     Types,
@@ -38,6 +38,7 @@ _MOST_TAPS = {
     DType.INT8: (2**31 - 1) // (255 * 128),
     DType.INT16: (2**31 - 1) // (255 * NINE_BITS),
 }
+ZERO_OF_SUMS = 2  # an input of a transposed conv2d_sums
 SUMS = ("conv2d_sums", "dense_sums", "depthwise_conv2d_sums")
 
 
@@ -202,9 +203,17 @@ def most_taps(shape: Sequence[int], axis: int, dtype: DType = DType.INT8) -> boo
 def infer_conv2d(node: Node, graph: Graph) -> Types:
     """Shapes  x int8[N,H,W,C]  w int8[O,KH,KW,C/groups]  y int32[N,OH,OW,O]
 
-    w may be int16, from -255 to 255: less a zero point; so in the other layers.
+    w may be int16, from -255 to 255: less a zero point; so in the other layers. With
+    input_dilations there may be zero int32[N], which is taken off each x: what is
+    between them, or around, counts as 0.
     """
     x, w = _operands(node, graph, 4)
+    zero = optional(node, graph, ZERO_OF_SUMS)
+    if zero is not None:
+        if INPUT_DILATIONS not in node.attrs:
+            raise invalid(node, graph, "reads zero points, which scale_sums takes off")
+        must_have_shape(node, graph, zero, x.shape[:1])
+        must_have_type(node, graph, zero, DType.INT32)
     groups = int(node.attrs.get("groups", 1))
     fits = len(x.shape) == 4 and w.shape[3] * groups == x.shape[3]
     if not fits or w.shape[0] % groups:
@@ -237,6 +246,9 @@ def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning, exact."""
     x, w = value(values, 0), value(values, 1)
     kind = exact(w[0].size, w=w.itemsize)
+    if len(node.inputs) > ZERO_OF_SUMS:
+        x = x.astype(np.float64) - value(values, ZERO_OF_SUMS)[:, None, None, None]
+        kind = np.float64
     return (conv_sums(node, graph, x, w, kind).astype(np.int32),)
 
 
@@ -331,5 +343,5 @@ def macs_sums(node: Node, graph: Graph) -> int:
     """Products of a layer of sums."""
     w = operand(node, graph, 1)
     taps = w.size // w.shape[-1 if node.op.startswith("depthwise") else 0]
-    apart = math.prod(node.attrs.get("input_dilations", (1, 1)))
+    apart = math.prod(node.attrs.get(INPUT_DILATIONS, (1, 1)))
     return graph.tensor(node.output).size * taps // apart

@@ -54,15 +54,18 @@ def sizes(node: Node, graph: Graph) -> tuple[int, int, int, int, int]:
     Errors  BuildError for shapes that do not fit each other
     """
     x, state = operand(node, graph, X), operand(node, graph, STATE)
-    feature, time = operand(node, graph, FEATURE), operand(node, graph, TIME)
+    feature, time = optional(node, graph, FEATURE), operand(node, graph, TIME)
     rank = int(node.attrs["rank"])
-    if not all(len(t.shape) == 2 for t in (x, feature, time)):
+    if not all(t is None or len(t.shape) == 2 for t in (x, feature, time)):
         raise invalid(node, graph, "needs x, feature and time weights of two axes")
     (batch, width), (filters, memory) = x.shape, time.shape
     if filters % rank:
         raise invalid(node, graph, f"{filters} filters are not a multiple of {rank}")
-    wanted: dict[Tensor, tuple[int, ...]]
-    wanted = {state: (batch, filters * memory), feature: (filters, width)}
+    wanted: dict[Tensor, tuple[int, ...]] = {state: (batch, filters * memory)}
+    if feature is None:
+        wanted[x] = (batch, filters)
+    else:
+        wanted[feature] = (filters, width)
     bias = optional(node, graph, BIAS)
     if bias is not None:
         wanted[bias] = (filters // rank,)
@@ -74,6 +77,9 @@ def sizes(node: Node, graph: Graph) -> tuple[int, int, int, int, int]:
 def infer_svdf(node: Node, graph: Graph) -> Types:
     """attrs rank, clamp (of float). Shapes  x [B,I]  state [B,F*M]  feature [F,I]
     time [F,M]  bias [U]; y [B,U] with F = U * rank; the next state
+
+    Of float32 time may be int8 with a scale. Without feature x [B,F] is what the
+    filters made of the input.
     """
     batch, _, units, _, _ = sizes(node, graph)
     x, state = operand(node, graph, X), operand(node, graph, STATE)
@@ -92,12 +98,24 @@ def _types(node: Node, graph: Graph, kind: DType, kept: DType) -> None:
         hint = "svdf is for float32, and int8 with a state of int8 or int16"
         raise invalid(node, graph, what, hint)
     wanted = {FEATURE: kind, TIME: kept, BIAS: DType.INT32 if whole else kind}
+    if whole:
+        operand(node, graph, FEATURE)
+    elif operand(node, graph, TIME).dtype is DType.INT8:
+        del wanted[TIME]
+        _must_be_scaled(node, graph, operand(node, graph, TIME))
     for index, dtype in wanted.items():
         tensor = optional(node, graph, index)
         if tensor is not None:
             must_have_type(node, graph, tensor, dtype)
     if whole:
         svdf_parameters(node, graph)
+
+
+def _must_be_scaled(node: Node, graph: Graph, time: Tensor) -> None:
+    whole_quant(node, graph, time)
+    if time.zero_point:
+        what = f"weights '{time.name}' have a zero point"
+        raise invalid(node, graph, what, "quantise weights symmetrically")
 
 
 def svdf_parameters(node: Node, graph: Graph) -> SvdfParameters:
@@ -142,21 +160,14 @@ def _must_fit(node: Node, graph: Graph, made: SvdfParameters) -> None:
 
 def svdf(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """The reference of svdf in numpy."""
+    if graph.tensor(node.output).dtype is DType.FLOAT32:
+        return _of_reals(node, graph, values)
     batch, _, units, rank, memory = sizes(node, graph)
-    x, state, feature, time = (value(values, i) for i in range(BIAS))
+    state = value(values, STATE)
+    x, feature, time = (value(values, i).astype(np.int64) for i in (X, FEATURE, TIME))
     given = optional(node, graph, BIAS) is not None
-    bias = value(values, BIAS) if given else np.zeros(units)
+    bias = value(values, BIAS).astype(np.int64) if given else np.zeros(units, np.int64)
     rows = state.reshape(batch, units * rank, memory)
-    whole = state.dtype != np.float32
-    kind = np.int64 if whole else np.float64
-    x, feature, time, bias = (a.astype(kind) for a in (x, feature, time, bias))
-    if not whole:
-        new = (x @ feature.T).astype(np.float32)[..., None]
-        kept = np.concatenate([rows[..., 1:], new], -1)
-        sums = (kept.astype(np.float64) * time).sum(-1)
-        total = sums.reshape(batch, units, rank).sum(-1) + bias
-        y = clamped(node, total.astype(np.float32))
-        return y, kept.reshape(state.shape)
     made = svdf_parameters(node, graph)
     seen = requantize((x - made.x_zero) @ feature.T, *made.seen, "double")
     held = saturated(seen, operand(node, graph, STATE).dtype)
@@ -169,6 +180,49 @@ def svdf(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     return saturated(scaled + made.y_zero, dtype), kept.reshape(state.shape)
 
 
+def _of_reals(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """The same of float32.
+
+    Source  LiteRT EvalFloatSVDF, EvalHybridSVDF on processors with four lanes
+    """
+    batch, _, units, rank, memory = sizes(node, graph)
+    x, state, time = (value(values, i) for i in (X, STATE, TIME))
+    if time.dtype == np.int8:
+        time = time * np.float32(operand(node, graph, TIME).scale)
+    with np.errstate(all="ignore"):
+        if optional(node, graph, FEATURE) is not None:
+            x = np.stack([_in_lanes(row * value(values, FEATURE)) for row in x])
+        rows = state.reshape(batch, units * rank, memory)
+        kept = np.concatenate([rows[..., 1:], x[..., None]], -1)
+        sums = _in_lanes(kept * time).reshape(batch, units, rank)
+        total = _in_lanes(sums)
+        if optional(node, graph, BIAS) is not None:
+            total = total + value(values, BIAS)
+    y = clamped(node, total).astype(np.float32)
+    return y, kept.reshape(state.shape)
+
+
+LANES = 4  # sums of float32 products that are added up apart
+
+
+def _in_lanes(products: Array) -> Array:
+    """Sums over the last axis: every fourth product, then these four; then what is left
+    over, one by one."""
+    whole = products.shape[-1] // LANES * LANES
+    lanes = [_one_by_one(products[..., i:whole:LANES]) for i in range(LANES)]
+    rest = np.moveaxis(products[..., whole:], -1, 0)
+    return _one_by_one(np.stack([*lanes, *rest], -1))
+
+
+def _one_by_one(x: Array) -> Array:
+    """The sum over the last axis in its order, each rounded to float32."""
+    if not x.shape[-1]:
+        return np.zeros(x.shape[:-1], np.float32)
+    made: Array = np.cumsum(x, -1, dtype=np.float32)[..., -1]
+    return made
+
+
 def macs(node: Node, graph: Graph) -> int:
     batch, width, units, rank, memory = sizes(node, graph)
-    return batch * units * rank * (width + memory)
+    inputs = width if optional(node, graph, FEATURE) is not None else 0
+    return batch * units * rank * (inputs + memory)

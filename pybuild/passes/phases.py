@@ -19,12 +19,13 @@ from pybuild.errors import BuildError
 from pybuild.ir.graph import Attr, Graph, Node, Tensor
 from pybuild.ops.base.conv_types import INPUT_DILATIONS
 from pybuild.ops.base.operator import invalid
+from pybuild.ops.hybrid import SCALE, ZERO, ZERO_OF_SUMS
 from pybuild.passes.dead import remove_dead
-from pybuild.passes.edit import Edit
+from pybuild.passes.edit import Edit, only_reader
 from pybuild.records import dataclass
 
 # where a layer's weights have the axes of its window, and that of output channels
-_AXES = {"conv2d": (1, 0), "depthwise_conv2d": (0, 2)}
+_AXES = {"conv2d": (1, 0), "conv2d_sums": (1, 0), "depthwise_conv2d": (0, 2)}
 _MOST = 8  # phases of an input of one row
 
 
@@ -56,15 +57,39 @@ class _Phase:
 def split_phases(graph: Graph) -> Graph:
     """Transposed convolutions as ordinary ones.
 
-    Errors  BuildError for one whose weights are computed
+    Errors  BuildError for one whose weights are computed, and for integer sums that
+            something else than one scale_sums reads
     """
-    edit = Edit(graph)
+    edit, users = Edit(graph), graph.consumers()
+    done = set[str]()
     for node in graph.nodes:
+        if node.output in done:
+            continue
         if INPUT_DILATIONS not in node.attrs:
             edit.keep(node)
-        else:
-            _Split(edit, node, *_AXES[node.op]).write()
+            continue
+        behind = []
+        if node.op == "conv2d_sums":
+            behind = _scaling(graph, node, users)
+            done.update(one.output for one in behind)
+        _Split(edit, node, behind[-1] if behind else None).write()
     return remove_dead(edit.done())
+
+
+def _scaling(
+    graph: Graph, node: Node, users: Mapping[str, Sequence[Node]]
+) -> list[Node]:
+    """The scale_sums of integer sums, as each phase has totals of its own weights, with
+    a reshape before it."""
+    found = [node]
+    while found[-1].op in ("conv2d_sums", "reshape") and only_reader(
+        graph, users, found[-1].output
+    ):
+        found += users[found[-1].output]
+    if found[-1].op != "scale_sums" or len(found[-1].inputs) > ZERO:
+        what = "the sums of a transposed convolution are for one scale_sums alone"
+        raise invalid(node, graph, what)
+    return found[1:]
 
 
 def refuse_transposed(graph: Graph) -> Graph:
@@ -91,13 +116,15 @@ def _phases(
     sizes  rows of the input and of the output
     """
     size, windows = sizes
-    if size == 1 and stride > 1 and windows <= _MOST:  # each window meets it, or not
+    lone = size == 1 and stride > 1 and windows <= _MOST
+    if lone:  # each window meets it, or not
         stride = windows
     kernel, dilation = taps
     found = []
     for phase in range(stride):
         at = [(phase + k * dilation - begin, k) for k in range(kernel)]
         met = [(n // stride, k) for n, k in at if n % stride == 0]
+        met = [(row, k) for row, k in met if not lone or row == 0]
         gap = met[1][0] - met[0][0] if len(met) > 1 else 1
         made = _Phase(met[0][0], tuple(k for _, k in met), gap) if met else _Phase()
         before, after = made.pads(-(-windows // stride), size)
@@ -106,21 +133,23 @@ def _phases(
 
 
 class _Split:
-    """One layer being replaced.
+    """One layer being replaced, with the scale_sums of its integer sums.
 
     window, outputs  axes of the weights: the first of the window, output channels
     """
 
-    def __init__(self, edit: Edit, node: Node, window: int, outputs: int) -> None:
-        self.edit, self.node = edit, node
-        self.window, self.outputs = window, outputs
-        self.y = edit.old.tensor(node.output)
+    def __init__(self, edit: Edit, node: Node, end: Node | None) -> None:
+        self.edit, self.node, self.end = edit, node, end
+        self.window, self.outputs = _AXES[node.op]
+        self.last = end or node
+        shape = edit.old.tensor(node.output).shape
+        self.y = replace(edit.old.tensor(self.last.output), shape=shape)
         self.count = 0
 
     def write(self) -> None:
         """Its phases, and what weaves them together."""
         node, graph = self.node, self.edit.old
-        if any(name and name not in graph.constants for name in node.inputs[1:]):
+        if any(name and name not in graph.constants for name in self._tables):
             what = "the weights of a transposed convolution are computed"
             raise invalid(node, graph, what, "give constant ones")
         self._write(graph.tensor(node.inputs[0]), *self._by_axes())
@@ -155,9 +184,16 @@ class _Split:
         self._named(self._cut(whole, 1, high))
 
     @property
+    def _tables(self) -> tuple[str, ...]:
+        """The weights, and the bias of a layer that has one."""
+        inputs = self.node.inputs
+        return inputs[1:2] if self.end is not None else inputs[1:]
+
+    @property
     def _may_join(self) -> bool:
         """Columns of a window at one place may be channels of one layer."""
-        return self.node.op == "conv2d" and self.node.attrs.get("groups", 1) == 1
+        is_conv = not self.node.op.startswith("depthwise")
+        return is_conv and self.node.attrs.get("groups", 1) == 1
 
     def _layer(
         self, x: Tensor, row: _Phase, columns: list[_Phase], counts: tuple[int, int]
@@ -174,27 +210,42 @@ class _Split:
             size = x.shape[axis]
             name = self._cut(name, axis, size + min(after, 0), max(-before, 0))
         (top, bottom), (left, right) = pads
-        inputs = (name, *(self._constant(i, row, columns) for i in (1, 2)))
-        inputs = inputs[: len(self.node.inputs)]
+        weights, *others = self._tables
+        value = self.edit.constants[weights]
+        parts = [self._taps(value, row.taps, column.taps) for column in columns]
+        w = self._constant(weights, parts, self.outputs)
+        times = len(columns)
+        inputs = (name, w, *(self._repeated(other, times) for other in others))
         made = self.node.with_attrs(
             pads=(top, left, bottom, right), dilations=(row.gap, first.gap)
         )
         made = replace(made, attrs=_without_zeros(made.attrs))
-        return self._emit(replace(made, inputs=inputs), "phase", ())
+        sums = self._emit(replace(made, inputs=inputs), "phase", ())
+        return sums if self.end is None else self._scaled(self.end, sums, w, times)
 
-    def _constant(self, index: int, row: _Phase, columns: list[_Phase]) -> str:
-        """The weights or the bias of some phases."""
-        name = self.node.inputs[index] if index < len(self.node.inputs) else ""
+    def _scaled(self, end: Node, sums: str, w: str, times: int) -> str:
+        """The integer sums of a layer as real numbers."""
+        edit = self.edit
+        scale, factor, *bias = (edit.name(n) if n else n for n in end.inputs[SCALE:])
+        if edit.constants[factor].size > 1:
+            factor = self._repeated(factor, times)
+        names = [sums, scale, factor, *(self._repeated(n, times) for n in bias)]
+        for zero in self.node.inputs[ZERO_OF_SUMS:]:
+            names += [""] * (ZERO - len(names)) + [edit.name(zero), w]
+        return self._emit(replace(end, inputs=tuple(names)), "real", ())
+
+    def _repeated(self, name: str, times: int) -> str:
+        """A number for each output channel of some phases; "" if there is none."""
         if not name:
-            return ""
-        edit, axis = self.edit, 0
-        value, quant = edit.constants[name], edit.tensors[name].quant
-        parts = [value] * len(columns)
-        if index == 1:
-            axis = self.outputs
-            parts = [self._taps(value, row.taps, column.taps) for column in columns]
+            return name
+        return self._constant(name, [self.edit.constants[name]] * times, 0)
+
+    def _constant(self, name: str, parts: Sequence[Array], axis: int) -> str:
+        """The weights or the bias of some phases."""
+        edit = self.edit
+        quant = edit.tensors[name].quant
         if quant is not None and len(quant.scale) > 1:
-            times = len(columns)
+            times = len(parts)
             zeros = quant.zero_point * (times if len(quant.zero_point) > 1 else 1)
             quant = replace(quant, scale=quant.scale * times, zero_point=zeros)
         made = edit.constant(f"{name}.phase", np.concatenate(parts, axis), quant)
@@ -244,11 +295,14 @@ class _Split:
 
     def _named(self, name: str) -> None:
         """The last node makes the layer's output."""
+        shape = self.edit.old.tensor(self.last.output).shape
+        if shape != self.y.shape:
+            name = self._emit(Node("reshape", "", (name,), ()), "rows", shape)
         last = self.edit.nodes.pop()
         assert last.output == name
         del self.edit.tensors[name]
         self.edit.nodes.append(
-            replace(last, name=self.node.name, outputs=self.node.outputs)
+            replace(last, name=self.last.name, outputs=self.last.outputs)
         )
 
 

@@ -7,6 +7,7 @@ from pybuild.ir.loop import INT8
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.recurrent import svdf_steps
 from pybuild.kernels.recurrent.svdf import Svdf
+from pybuild.kernels.recurrent.svdf_float import RealSvdf
 from pybuild.targets.target import Target
 
 
@@ -15,9 +16,9 @@ def svdf(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
     Errors  BuildError for weights that are computed
     """
-    found = [Svdf(node, graph).written()]
     if graph.tensor(node.output).dtype is not INT8:
-        return found
+        return [RealSvdf(node, graph).written()]
+    found = [Svdf(node, graph).written()]
     if "dsp" in target.features and svdf_steps.fits_pairs(node, graph):
         found.append(svdf_steps.DspSvdf(node, graph).written())
     if "mve" in target.features and svdf_steps.fits(node, graph):

@@ -1,5 +1,5 @@
-"""svdf on any core: the state moves one step on, takes what the input gives, and is
-weighed.
+"""svdf of integers on any core: the state moves one step on, takes what the input
+gives, and is weighed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.kernels.base.node_rows import NodeRows
 from pybuild.kernels.base.operands import short
-from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE
 from pybuild.kernels.layers.weights import constant
-from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.recurrent import Pair
 from pybuild.ops.svdf import (
     BIAS,
@@ -49,10 +47,6 @@ class Svdf:
     def __init__(self, node: Node, graph: Graph) -> None:
         self.node, self.graph = node, graph
         self.y, self.state = graph.tensor(node.output), graph.tensor(node.inputs[STATE])
-        self.is_float = self.y.dtype is FLOAT32
-        self.kind = FLOAT32 if self.is_float else INT32
-        # of the sum over time, which wraps
-        self.total = FLOAT32 if self.is_float else UINT32
         kinds = f"{self.y.dtype.value} with a state of {self.state.dtype.value}"
         doc = told(
             f"svdf, {kinds}: each filter's state moves one step on, takes what the "
@@ -86,29 +80,37 @@ class Svdf:
         feature = self.rows.table("feature", constant(node, graph, FEATURE))
         time = self.rows.table("time", constant(node, graph, TIME))
         bias = self.bias()
-        new, made = self._float() if self.is_float else self._whole()
+        new, made = self._ends()
         filters, inputs = k.arg("filters", units * rank), k.arg("width", width)
         steps, ranks = k.arg("memory", memory), k.arg("rank", rank)
         outs, last = k.arg("units", units), k.let("last", steps - 1)
         with k.loop("b", k.arg("batch", batch)) as b:
             row = k.let("row", offset(x, b * inputs))
             with k.loop("unit", outs) as unit:
-                total = k.let("total", cast(load(bias, unit), self.total))
+                # the sum over time wraps
+                total = k.let("total", cast(load(bias, unit), UINT32))
                 with k.loop("r", ranks) as r:
                     f = k.let("f", unit * ranks + r)
                     place = k.let("place", (b * filters + f) * steps)
-                    here = k.let("here", offset(kept, place))
-                    before = k.let("before", offset(old, place))
-                    with k.loop("m", last) as m:
-                        k.store(here, m, load(before, m + 1))
+                    here = self.moved(kept, old, place, last)
                     seen = self._seen(row, offset(feature, f * inputs), inputs)
                     k.store(here, last, cast(new(seen, f), self.state.dtype))
                     self._weighed(total, here, offset(time, f * steps), steps)
-                result = made(cast(total, self.kind))
+                result = made(cast(total, INT32))
                 k.store(to, b * outs + unit, cast(result, self.y.dtype))
 
+    def moved(self, kept: Var, old: Var, place: Expr, last: Expr) -> Var:
+        """The state of a filter, moved one step on; its last value is the old one."""
+        k = self.k
+        here = k.let("here", offset(kept, place))
+        before = k.let("before", offset(old, place))
+        with k.loop("m", last) as m:
+            k.store(here, m, load(before, m + 1))
+        return here
+
     def bias(self) -> Var:
-        none = np.zeros(sizes(self.node, self.graph)[2], self.kind.numpy)
+        kind = FLOAT32 if self.y.dtype is FLOAT32 else INT32
+        none = np.zeros(sizes(self.node, self.graph)[2], kind.numpy)
         return self.rows.table("bias", constant(self.node, self.graph, BIAS, none))
 
     # ---- sums -------------------------------------------------------------------
@@ -116,9 +118,9 @@ class Svdf:
     def _seen(self, row: Expr, weights: Expr, count: Expr) -> Var:
         """The result of one filter for the input."""
         k = self.k
-        w, seen = k.let("w", weights), k.let("seen", const(0, self.kind))
+        w, seen = k.let("w", weights), k.let("seen", const(0))
         with k.loop("i", count) as i:
-            a, c = (cast(load(p, i), self.kind) for p in (row, w))
+            a, c = (cast(load(p, i), INT32) for p in (row, w))
             k.assign(seen, seen + a * c)
         return seen
 
@@ -127,20 +129,13 @@ class Svdf:
         k, zero = self.k, self.state.zero_point if self.state.quant else 0
         w = k.let("weights", weights)
         with k.loop("m", steps) as m:
-            a, c = (cast(load(p, m), self.kind) for p in (here, w))
+            a, c = (cast(load(p, m), INT32) for p in (here, w))
             a = a - k.arg("state_zero", zero) if zero else a
-            k.assign(total, total + cast(a * c, self.total))
+            k.assign(total, total + cast(a * c, UINT32))
 
     # ---- ends -------------------------------------------------------------------
 
-    def _float(self) -> tuple[Callable[[Expr, Expr], Expr], End]:
-        clamp = FloatClamp(*clamp_of(self.node))
-        at = self.rows.after
-        self.rows.tables += clamp.tables()
-        bound = clamp.bind(self.k, const(at))
-        return lambda seen, f: seen, lambda total: bound.apply(total, 0)
-
-    def _whole(self) -> tuple[Callable[[Expr, Expr], Expr], End]:
+    def _ends(self) -> tuple[Callable[[Expr, Expr], Expr], End]:
         made = svdf_parameters(self.node, self.graph)
         zeros = self.zeros(made.x_zero)
         seen_end = self.end("seen", made.seen, 0, self.state.dtype)

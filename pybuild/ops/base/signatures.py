@@ -132,7 +132,7 @@ SIGNATURES: dict[str, Signature] = {
         {"batches": _COUNT, "rule": _RANGE_RULE},
         {"pads": _ints(4, 0), "eps": _NUMBER},
     ),
-    "conv2d_sums": Signature(2, 2, {}, _SUMMED | {"groups": _COUNT}, (1,)),
+    "conv2d_sums": Signature(2, 3, {}, _SUMMED | {"groups": _COUNT}, (1,)),
     "depthwise_conv2d_sums": Signature(2, 2, {}, _SUMMED, (1,)),
     "dense_sums": Signature(2, 2, packed=(1,)),
     "scale_sums": Signature(

@@ -86,6 +86,39 @@ def emit(
     call.emit("scale_sums", names, ends)
 
 
+def transposed(
+    call: Call, x: Tensor, w: tuple[Tensor, Array], bias: str, ends: dict[str, Attr]
+) -> None:
+    """Emit a TRANSPOSE_CONV; w [O,KH,KW,C]: reversed weights; ends: pads, clamp.
+
+    Source   LiteRT EvalHybrid, which rounds each product and each sum to float32; here
+             sums are exact
+    Errors   BuildError for scales of another axis
+    """
+    builder, (tensor, value) = call.builder, w
+    assert tensor.quant is not None
+    if tensor.quant.axis not in (None, 0):
+        what = f"'{tensor.name}' has scales along axis {tensor.quant.axis}"
+        raise call.error(what, "one scale, or one for each output: axis 0")
+    scales = np.asarray(tensor.quant.scale, np.float32)
+    weights = builder.add(Tensor(tensor.name, value.shape, DType.INT8), value)
+    factor = Tensor(f"{tensor.name}_scale", scales.shape, DType.FLOAT32)
+    down, across = strides = (call.option("StrideH"), call.option("StrideW"))
+    pads = ends.pop("pads")
+    assert isinstance(pads, tuple)
+    steps = (down, across, down, across)
+    # rows and columns around the image that windows meet are its zero point
+    around = tuple(max(n, 0) // step for n, step in zip(pads, steps, strict=True))
+    left = tuple(n - m * step for n, m, step in zip(pads, around, steps, strict=True))
+    how = Hybrid("conv2d", x.shape[0], asymmetric=True)
+    q, scale, zero = quantised(call, how, x, {"pads": around})
+    attrs: dict[str, Attr] = {"input_dilations": strides, "pads": left}
+    shape = Tensor(f"{call.label}_sums", (1,), DType.INT32)
+    sums = call.between("conv2d_sums", (q.name, weights.name, zero), attrs, shape)
+    names = (sums.name, scale, builder.add(factor, scales).name, bias)
+    call.emit("scale_sums", names, {"sums_first": True, "axis": 0, **ends})
+
+
 def summed(
     call: Call, layer: str, x: Rows, w: Weights, attrs: Mapping[str, Attr]
 ) -> tuple[str, ...]:
@@ -99,6 +132,14 @@ def summed(
     while not names[-1]:
         names.pop()
     return tuple(names)
+
+
+def product(call: Call, x: Rows, w: Weights) -> Tensor:
+    """Emit the product of int8 rows by weights [outputs, inputs]; return it as real
+    numbers."""
+    ends: dict[str, Attr] = {"sums_first": False, "axis": 0}
+    real = Tensor(f"{call.label}_real", (1,), DType.FLOAT32)
+    return call.between("scale_sums", summed(call, "dense", x, w, {}), ends, real)
 
 
 def quantised(

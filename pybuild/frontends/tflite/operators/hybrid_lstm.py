@@ -14,13 +14,12 @@ from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators.hybrid import (
     Hybrid,
-    Rows,
     Weights,
     is_hybrid,
+    product,
     quantised,
-    summed,
 )
-from pybuild.ir.graph import Attr, Tensor
+from pybuild.ir.graph import Tensor
 from pybuild.records import dataclass
 
 GATES = 4
@@ -105,9 +104,9 @@ def steps(
     for t in range(count):
         row = flow.reshape(flow.part(q, 0, t, t + 1), (batch, width))
         marks = [_at(flow, one, t) for one in each]
-        total = _product(call, (row, marks[0], marks[1]), seen)
+        total = product(call, (row, marks[0], marks[1]), seen)
         mine = quantised(call, Hybrid("dense", batch, cell.asymmetric), h)
-        past = _product(call, mine, known)
+        past = product(call, mine, known)
         h, c = _step(flow, flow.node("add", (total, past)), c, cell)
         made.append(flow.reshape(h, (1, *h.shape)))
     return flow.concat(made, 0), h, c
@@ -122,12 +121,6 @@ def _at(flow: Flow, marks: Tensor | None, step: int) -> str:
     if marks is None:
         return ""
     return flow.reshape(flow.part(marks, 0, step, step + 1), marks.shape[1:]).name
-
-
-def _product(call: Call, x: Rows, gates: Weights) -> Tensor:
-    ends: dict[str, Attr] = {"sums_first": False, "axis": 0}
-    real = Tensor(f"{call.label}_real", (1,), DType.FLOAT32)
-    return call.between("scale_sums", summed(call, "dense", x, gates, {}), ends, real)
 
 
 def _step(flow: Flow, total: Tensor, c: Tensor, cell: Cell) -> tuple[Tensor, Tensor]:

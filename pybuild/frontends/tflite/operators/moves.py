@@ -232,23 +232,26 @@ def embedding_lookup(call: Call) -> None:
     flow, rows = Flow(call), Flow(call).arg(0)
     table = flow.arg(1)
     rows = flow.cast(rows, DType.INT32)
+    if flow.wanted().dtype is not DType.FLOAT32 or table.dtype is not DType.INT8:
+        flow.give(flow.gather(flow.plain(table), rows, 0))
+        return
+    quant = table.quant
+    if quant is None or quant.axis not in (None, 0) or len(quant.zero_point) > 1:
+        raise call.error(f"'{table.name}' has no scale, nor one for each row")
+    if quant.axis is None:
+        bytes_ = flow.gather(table, rows, 0)
+        flow.give(flow.node("dequantize", [bytes_], like=flow.wanted()))
+        return
     made = flow.gather(flow.plain(table), rows, 0)
-    if flow.wanted().dtype is DType.FLOAT32 and table.dtype is DType.INT8:
-        quant = table.quant
-        if quant is None or quant.axis not in (None, 0) or len(quant.zero_point) > 1:
-            raise call.error(f"'{table.name}' has no scale, nor one for each row")
-        zero = -quant.zero_point[0]
-        real = flow.cast(flow.plus(flow.cast(made, DType.INT32), zero), DType.FLOAT32)
-        scale = flow.const(quant.scale, real)
-        if quant.axis is None:
-            scale = flow.reshape(scale, ())
-        else:
-            last = (1,) * (len(table.shape) - 1)
-            first = flow.const(np.full(rows.shape, quant.scale[0]), real)
-            scale = flow.either(flow.gather(scale, rows, 0), first, "tflm")
-            scale = flow.reshape(scale, (*rows.shape, *last))
-        made = flow.mul(real, scale)
-    flow.give(made)
+    zero = -quant.zero_point[0]
+    if zero:
+        made = flow.plus(flow.cast(made, DType.INT32), zero)
+    real = flow.cast(made, DType.FLOAT32)
+    scale = flow.const(quant.scale, real)
+    last = (1,) * (len(table.shape) - 1)
+    first = flow.const(np.full(rows.shape, quant.scale[0]), real)
+    scale = flow.either(flow.gather(scale, rows, 0), first, "tflm")
+    flow.give(flow.mul(real, flow.reshape(scale, (*rows.shape, *last))))
 
 
 def mirror_pad(call: Call) -> None:

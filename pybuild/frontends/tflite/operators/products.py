@@ -10,15 +10,17 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.errors import BuildError
 from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.draft.flow import Flow
-from pybuild.frontends.tflite.operators import layers, logs
+from pybuild.frontends.tflite.operators import hybrid_matmul, layers, logs
 from pybuild.frontends.tflite.operators.elements import Handler, typed, unsupported
 from pybuild.frontends.tflite.operators.fixed import (
     inverse_root,
     requantized_wide,
     whole_scale,
 )
+from pybuild.frontends.tflite.operators.hybrid import is_hybrid, transposed
 from pybuild.ir.graph import Attr, Quant, Tensor
 from pybuild.ops.contract import product_fits, ratio_of
 from pybuild.params.budget import MOST_RESIZED
@@ -28,19 +30,49 @@ def batch_matmul(call: Call) -> None:
     """BATCH_MATMUL: multiply matrices in the last two axes, each optionally
     transposed."""
     kinds, flow = (DType.FLOAT32, DType.INT8, DType.INT16), Flow(call)
-    if (flow.arg(0).dtype, flow.arg(1).dtype) == (DType.INT16, DType.INT8):
-        a, b = flow.arg(0), _in_int16(flow, flow.arg(1))
-    else:
+    a = flow.arg(0)
+    if a.dtype is DType.FLOAT32 and call.settled(1):
+        flow.give(_by_constant(flow, a))
+        return
+    b = flow.arg(1)
+    mixed = (a.dtype, b.dtype)
+    if mixed == (DType.INT16, DType.INT8):
+        b = _in_int16(flow, b)
+    elif mixed != (DType.FLOAT32, DType.INT8):
         flow, (a, b) = typed(call, kinds, 0, 1)
-    if min(len(a.shape), len(b.shape)) < 2:
-        raise call.error(f"{list(a.shape)} by {list(b.shape)}")
-    sides = []
-    for x, name in ((a, "AdjX"), (b, "AdjY")):
-        axes = list(range(len(x.shape)))
-        if call.option(name):
-            axes[-2:] = axes[-1], axes[-2]
-        sides.append(flow.transpose(x, axes))
-    flow.give(_product(flow, sides[0], sides[1]))
+    a, b = _turned(flow, a, "AdjX"), _turned(flow, b, "AdjY")
+    if mixed == (DType.FLOAT32, DType.INT8):
+        flow.give(hybrid_matmul.by_computed(call, a, b))
+    else:
+        flow.give(_product(flow, a, b))
+
+
+def _by_constant(flow: Flow, a: Tensor) -> Tensor:
+    """Return float32 by a constant, whose integers stay or become float32."""
+    call = flow.call
+    tensor, value = layers.weights(call, a)
+    a = _turned(flow, a, "AdjX")
+    if tensor.dtype is DType.INT8:
+        if value.ndim < 2:
+            raise _no_matrix(call, tensor.name, value.shape)
+        value = value.swapaxes(-1, -2) if call.option("AdjY") else value
+        return hybrid_matmul.by_constant(call, a, tensor, value)
+    b = call.builder.add(tensor, value)
+    return _product(flow, a, _turned(flow, b, "AdjY"))
+
+
+def _turned(flow: Flow, x: Tensor, option: str) -> Tensor:
+    """Return an operand, transposed if the option says so."""
+    if len(x.shape) < 2:
+        raise _no_matrix(flow.call, x.name, x.shape)
+    axes = list(range(len(x.shape)))
+    if flow.call.option(option):
+        axes[-2:] = axes[-1], axes[-2]
+    return flow.transpose(x, axes)
+
+
+def _no_matrix(call: Call, name: str, shape: tuple[int, ...]) -> BuildError:
+    return call.error(f"'{name}' {list(shape)} is not a matrix")
 
 
 def _in_int16(flow: Flow, x: Tensor) -> Tensor:
@@ -111,7 +143,7 @@ def transpose_conv(call: Call) -> None:
     """
     flow = Flow(call)
     x, wanted = flow.arg(2), call.integers(0)
-    tensor, value = layers.weights(call, x, keep=False)
+    tensor, value = layers.weights(call, x)
     if value.ndim != 4 or len(wanted) != 4 or len(x.shape) != 4:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
     strides = (call.option("StrideH"), call.option("StrideW"))
@@ -119,9 +151,14 @@ def transpose_conv(call: Call) -> None:
         what = f"input {list(x.shape)}, weights {list(value.shape)}"
         raise call.error(f"{what}, strides {strides} make no sense")
     bias = layers.bias(call, x, 3)
-    tensor, value = layers.without_zero(call, tensor, value)
     sizes = zip(x.shape[1:3], value.shape[1:3], strides, wanted[1:3], strict=True)
     (top, bottom), (left, right) = (_around(call, *each) for each in sizes)
+    if is_hybrid(call, x, tensor):
+        value = np.ascontiguousarray(value[:, ::-1, ::-1])
+        pads = (top, left, bottom, right)
+        transposed(call, x, (tensor, value), bias, {**layers.fused(call), "pads": pads})
+        return
+    tensor, value = layers.without_zero(call, tensor, value)
     w = flow.flip(flow.flip(call.builder.add(tensor, value), 1), 2)
     attrs = {
         "groups": 1, "strides": (1, 1), "dilations": (1, 1),

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pybuild.dtype import DType
+import numpy as np
+
+from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators import layers
 from pybuild.frontends.tflite.operators.elements import typed
-from pybuild.frontends.tflite.operators.hybrid import Weights
+from pybuild.frontends.tflite.operators.hybrid import (
+    Hybrid,
+    Weights,
+    is_hybrid,
+    product,
+    quantised,
+)
 from pybuild.frontends.tflite.operators.hybrid_lstm import (
     GATES,
     Cell,
@@ -142,13 +150,54 @@ def svdf(call: Call) -> None:
     elif clamp not in ({}, {"clamp": (0.0, None)}):
         hint = "LiteRT has RELU there, TensorFlow Lite Micro also NONE"
         raise call.error("has another activation than RELU on int8", hint)
-    feature, time = (_real(call, x, i) for i in (1, 2))
+    seen = _filtered(call, x)
+    if seen is None:
+        seen, (feature, time) = x, (_real(call, x, i) for i in (1, 2))
+    else:
+        feature, time = "", _weights_of_time(call, x)
     bias = call.tensor(3).name if call.has(3) else ""
     state, builder = own(call, 4), call.builder
     made = builder.add(replace(state, name=builder.fresh(state.name)))
-    names = (x.name, state.name, feature, time, bias)
+    names = (seen.name, state.name, feature, time, bias)
     call.emit("svdf", names, attrs, more=(made.name,))
     keep(call, 4, made)
+
+
+def _filtered(call: Call, x: Tensor) -> Tensor | None:
+    """Emit what the filters make of the input, where their weights stay int8; return
+    None where they do not.
+
+    Source  LiteRT EvalHybridSVDF: one scale of the weights, one of each row of the
+            input
+    """
+    tensor, value = _held(call, 1)
+    if not is_hybrid(call, x, tensor):
+        return None
+    if len(x.shape) != 2 or value.ndim != 2:
+        what = f"input {list(x.shape)}, weights {list(value.shape)}"
+        raise call.error(what, "[batch, inputs] and [filters, inputs]")
+    asymmetric, builder = bool(call.option("AsymmetricQuantizeInputs")), call.builder
+    rows = quantised(call, Hybrid("dense", x.shape[0], asymmetric), x)
+    weights = builder.add(Tensor(tensor.name, value.shape, DType.INT8), value)
+    scale = Tensor(f"{tensor.name}_scale", (1,), DType.FLOAT32)
+    factor = builder.add(scale, np.full(1, tensor.scale, np.float32))
+    return product(call, rows, Weights(weights, factor))
+
+
+def _weights_of_time(call: Call, x: Tensor) -> str:
+    """Return the weights of the states, as int8 if they are."""
+    tensor, value = _held(call, 2)
+    if is_hybrid(call, x, tensor):
+        return call.builder.add(tensor, value).name
+    return _real(call, x, 2)
+
+
+def _held(call: Call, position: int) -> tuple[Tensor, Array]:
+    """Return constant weights, which have one scale if they are int8."""
+    tensor, value = call.held(position)
+    if tensor.quant is not None and len(tensor.quant.scale) > 1:
+        raise call.error(f"'{tensor.name}' has several scales", "one for all of it")
+    return tensor, value
 
 
 RECURRENT: dict[str, Callable[[Call], None]] = {

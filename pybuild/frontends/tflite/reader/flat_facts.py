@@ -8,7 +8,7 @@ from pybuild.frontends.tflite.reader.flat import FlatModel
 # what LiteRT computes with float activations that it quantises on the fly
 _WEIGHTED = (
     "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
 )  # fmt: skip
 _WHOLE = {"INT8", *BITS}
 

@@ -152,23 +152,3 @@ def test_what_does_not_fit_is_refused(name: str) -> None:
     one.tensors[index] = replace(tensor, **facts)
     with pytest.raises(BuildError, match=said):
         pybuild.load(one.bytes())
-
-
-def test_weights_of_svdf_are_real_numbers() -> None:
-    """Not by LiteRT's hybrid kernel: the layer that the weights mean."""
-    one = One("SVDF", "float32", np.random.default_rng(5))
-    one.x((1, 6))
-    for shape in ((8, 6), (8, 3)):
-        one.constant(one.values(shape, "int8", -127, 127), "int8", (0.01, 0))
-    one.constant(one.rng.normal(0, 1, 4), "float32")
-    one.kept((1, 24), "float32")
-    one.y(quant=(), shape=(1, 4))
-    one.with_options(
-        "SVDFOptions", Rank=2, FusedActivationFunction=NONE,
-        AsymmetricQuantizeInputs=False,
-    )  # fmt: skip
-    data, samples = one.bytes(), one.samples(3)
-    net = pybuild.load(data).build().host("llvm")
-    for sample, wanted in zip(samples, run_litert(data, samples), strict=True):
-        (made,) = net.run(**sample).values()
-        np.testing.assert_allclose(made, wanted["t5"], 0, 0.05)
