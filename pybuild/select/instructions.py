@@ -35,8 +35,8 @@ SINGLE = {
     "crt_from_high_half": "dsp",
     "crt_size4": "mve",
 }
-# what functions take on a core without that feature, where their C has a branch for rare
-# values that their meaning computes for all
+# what functions take on a core without that feature: their C has a branch for rare
+# values, which their meaning computes for all
 USUAL = {"crt_from_half": 9, "crt_from_high_half": 9}
 # what operations take on a Cortex-M4 or, on vectors, on a Cortex-M55, where that is not
 # one instruction; of two that are gathered one needs an address of its own, beside two

@@ -154,7 +154,9 @@ def _branches() -> onnx.ModelProto:
     nodes = [
         helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
         helper.make_node("Greater", ["total", "zero"], ["positive"]),
-        helper.make_node("If", ["positive"], ["z"], then_branch=then, else_branch=other),
+        helper.make_node(
+            "If", ["positive"], ["z"], then_branch=then, else_branch=other
+        ),
         helper.make_node("Mul", ["z", "half"], ["y"]),
     ]
     held = [

@@ -42,7 +42,9 @@ def widen(
         return large, told
     halves = {name for name, one in told.items() if one.dtype == "float16"}
     halves |= {v.name for v in (*graph.input, *graph.output) if _is_half(v.type)}
-    halves |= {t.name for part in parts for t in part.initializer if _HALF == t.data_type}
+    halves |= {
+        t.name for part in parts for t in part.initializer if t.data_type == _HALF
+    }
     constants = {*large, *(tensor.name for tensor in graph.initializer)}
     inputs = [v.name for v in graph.input if _is_half(v.type)]
     inputs = [name for name in inputs if name not in constants]
@@ -77,9 +79,7 @@ def _is_half(kind: TypeProto) -> bool:
     return bool(kind.tensor_type.elem_type == _HALF)
 
 
-def _inner_names(
-    parts: list[GraphProto], names: tuple[str, ...]
-) -> Mapping[str, str]:
+def _inner_names(parts: list[GraphProto], names: tuple[str, ...]) -> Mapping[str, str]:
     """Return an unused name for the float32 values of each tensor."""
     taken = {
         name
