@@ -16,7 +16,14 @@ from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply, number_form
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.kernels.base.operands import (
+    Operands,
+    elementwise_operands,
+    inner_shape,
+    offer,
+    short,
+    whole_operands,
+)
 from pybuild.kernels.layers.largest import largest
 from pybuild.kernels.math import angles
 from pybuild.kernels.moves.shape import raw
@@ -141,13 +148,20 @@ def _way(name: str, node: Node, graph: Graph) -> Way:
     return Way.NEAR if largest(graph, node.inputs[0]) < angles.NEAR else Way.ANY
 
 
+def _operands(name: str, node: Node, graph: Graph) -> Operands:
+    """A cast stands before or behind layers that go by rows, and goes along."""
+    by_rows = name == "cast"
+    return (elementwise_operands if by_rows else whole_operands)(node, graph)
+
+
 def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for map."""
     name: str = node.attrs["fn"]
     y = graph.tensor(node.output)
     inputs = [graph.tensor(n) for n in node.inputs]
-    axes = join(y.shape, [t.shape for t in inputs])
-    operands = whole_operands(node, graph)
+    operands = _operands(name, node, graph)
+    shapes = [inner_shape(t, operands, len(y.shape)) for t in (y, *inputs)]
+    axes = join(shapes[0], shapes[1:])
     kinds = "_".join(short(t.dtype) for t in inputs)
     kinds += f"_{short(y.dtype)}" if name in ("bits", "cast") else ""
     given = " x ".join(t.dtype.value for t in inputs)

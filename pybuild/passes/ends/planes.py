@@ -2,7 +2,8 @@
 
 A transpose at an input or output moves all of it at once. A concat of an input's
 planes makes a row of pixels at a time, and slices of a row of pixels write a row of
-each plane of an output: planes are views of the image.
+each plane of an output: planes are views of the image. What converts its elements,
+such as quantize or a cast of float16, converts pixels.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ MOST_WRITTEN = 8
 
 def by_planes(graph: Graph) -> Graph | None:
     """The graph with pixels of inputs made of planes, and outputs written plane by
-    plane; images are quantised and dequantised pixel by pixel. None: no input or output
-    is transposed.
+    plane; images are converted pixel by pixel. None: no input or output is transposed.
 
     Shapes  inputs and outputs [1,C,H,W]
     """
@@ -46,7 +46,7 @@ def by_planes(graph: Graph) -> Graph | None:
 
 
 def _turned(graph: Graph, name: str) -> tuple[Node, ...]:
-    """The transpose that reads an input, with what quantises it before; (): none."""
+    """The transpose that reads an input, behind what converts it; (): none."""
     shape, users = graph.tensor(name).shape, graph.consumers()
     if name in conversions(graph):
         return ()
@@ -60,15 +60,21 @@ def _turned(graph: Graph, name: str) -> tuple[Node, ...]:
         found.append(node)
         if node.op == "transpose":
             return tuple(found) if tuple(node.attrs["perm"]) == to_last(4) else ()
-        if node.op != "quantize" or len(found) > 1:
+        if not _converts(node):
             return ()
         name = node.output
     return ()
 
 
+def _converts(node: Node) -> bool:
+    """True if it gives each element another type."""
+    cast = node.op == "map" and node.attrs["fn"] == "cast"
+    return cast or node.op in ("quantize", "dequantize")
+
+
 def _written(graph: Graph, name: str) -> tuple[Node, ...]:
-    """The transpose that makes an output, with what dequantises it before or after, in
-    the order in which they run; (): none."""
+    """The transpose that makes an output, with what converts it before or after, in the
+    order in which they run; (): none."""
     shape, users = graph.tensor(name).shape, graph.consumers()
     makers = graph.producers()
     if len(shape) != 4 or shape[0] != 1 or not 1 < shape[1] <= MOST_WRITTEN:
@@ -76,11 +82,10 @@ def _written(graph: Graph, name: str) -> tuple[Node, ...]:
     if graph.outputs.count(name) > 1 or name in graph.state or users[name]:
         return ()
     found: list[Node] = []
-    while name in makers and len(found) < 2:
+    while name in makers:
         node = makers[name]
-        if node.op not in ("transpose", "dequantize") or node.op in {
-            n.op for n in found
-        }:
+        turned = any(one.op == "transpose" for one in found)
+        if not _converts(node) and (node.op != "transpose" or turned):
             break
         found.insert(0, node)
         name = node.inputs[0]
@@ -93,9 +98,9 @@ def _written(graph: Graph, name: str) -> tuple[Node, ...]:
 
 
 def _pixels(edit: Edit, nodes: tuple[Node, ...]) -> None:
-    """Planes, side by side, then quantised where they were."""
+    """Planes, side by side, then converted as they were."""
     name = nodes[0].inputs[0]
-    image, made = edit.tensors[name], edit.tensors[nodes[-1].output]
+    image = edit.tensors[name]
     _, count, height, width = image.shape
     quant, dtype = image.quant, image.dtype
     planes = []
@@ -111,18 +116,20 @@ def _pixels(edit: Edit, nodes: tuple[Node, ...]) -> None:
         node = Node("reshape", column, (plane,), (column,))
         edit.emit(node, shape=shape, quant=quant, dtype=dtype)
         planes.append(column)
-    last = nodes[-1]
-    quantises = nodes[0] if len(nodes) > 1 else None
-    pixels = edit.fresh(f"{name}.nhwc") if quantises else last.output
+    *converts, last = nodes
+    pixels = edit.fresh(f"{name}.nhwc") if converts else last.output
     joined = Node("concat", last.name, tuple(planes), (pixels,), {"axis": 3})
     edit.emit(joined, quant=quant, dtype=dtype)
-    if quantises:
-        node = replace(quantises, inputs=(pixels,), outputs=(last.output,))
-        edit.emit(node, quant=made.quant, dtype=made.dtype)
+    for node in converts:
+        like = edit.old.tensor(node.output)
+        made = last.output if node is converts[-1] else edit.fresh(f"{like.name}.nhwc")
+        node = replace(node, inputs=(pixels,), outputs=(made,))
+        edit.emit(node, quant=like.quant, dtype=like.dtype)
+        pixels = made
 
 
 def _planes(edit: Edit, nodes: tuple[Node, ...]) -> None:
-    """Pixels, dequantised where they were not, then each plane of them."""
+    """Pixels, converted where they were not, then each plane of them."""
     made = edit.tensors[nodes[-1].output]
     (turn,) = (node for node in nodes if node.op == "transpose")
     pixels = nodes[0].inputs[0]
@@ -130,13 +137,11 @@ def _planes(edit: Edit, nodes: tuple[Node, ...]) -> None:
     quant, dtype = made.quant, made.dtype
     for node in nodes:
         if node is not turn:
-            floats = edit.fresh(f"{made.name}.nhwc")
-            edit.emit(
-                replace(node, inputs=(pixels,), outputs=(floats,)),
-                quant=quant,
-                dtype=dtype,
-            )
-            pixels = floats
+            like = edit.old.tensor(node.output)
+            converted = edit.fresh(f"{made.name}.nhwc")
+            node = replace(node, inputs=(pixels,), outputs=(converted,))
+            edit.emit(node, quant=like.quant, dtype=like.dtype)
+            pixels = converted
     planes = []
     for number in range(count):
         column = edit.fresh(f"{made.name}.pixels{number}")

@@ -26,12 +26,13 @@ class ScaledTable:
 
 
 def scaled_table(table: Array, rows: bool) -> ScaledTable | None:
-    """The integers and scales of a table of finite numbers; None: it has none.
+    """The integers and scales of a table of finite numbers; None: it has none, or it
+    has -0.
 
     rows  its first axis may have a scale for each place, without a zero point
     """
     flat = table.reshape(1, -1)
-    if not np.isfinite(flat).all():
+    if not np.isfinite(flat).all() or (np.signbit(flat) & (flat == 0)).any():
         return None
     scales = _scales(flat, _STEPS)
     if scales is not None:

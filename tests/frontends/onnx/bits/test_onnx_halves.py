@@ -10,9 +10,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import pybuild
+from pybuild.boards.device import program_of, run_program
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph
 from pybuild.plan.plan import estimate
+from tests.boards.devices import device
+from tests.toolchains import require
 
 HALF, FLOAT = TensorProto.FLOAT16, TensorProto.FLOAT
 Array = npt.NDArray[np.generic]
@@ -22,7 +25,7 @@ def _value(name: str, kind: int, shape: list[int]) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def _net(kind: int) -> onnx.ModelProto:
+def _net(kind: int, size: int = 13) -> onnx.ModelProto:
     """Two convolutions, a depthwise one, a pool and a dense layer."""
     rng, dtype = np.random.default_rng(4), np.float16 if kind == HALF else np.float32
 
@@ -45,7 +48,7 @@ def _net(kind: int) -> onnx.ModelProto:
         helper.make_node("Flatten", ["g"], ["h"]),
         helper.make_node("Gemm", ["h", "w4", "b4"], ["y"]),
     ]
-    ends = [_value("x", kind, [1, 3, 13, 13])], [_value("y", kind, [1, 40])]
+    ends = [_value("x", kind, [1, 3, size, size])], [_value("y", kind, [1, 40])]
     return _model(nodes, ends, held)
 
 
@@ -112,10 +115,37 @@ def test_instructions_and_flash_are_near_those_of_float32() -> None:
         assert held[0] < 0.75 * held[1], target
 
 
+def test_an_image_is_cast_row_by_row() -> None:
+    """The arena holds no second image of float32; casts of the file go along, too."""
+    size = 64
+    model = _net(FLOAT, size)
+    for node in model.graph.node:
+        if "x" in node.input:
+            node.input[0] = "wide"
+    casts = [("x", "near", HALF), ("near", "wide", FLOAT)]
+    nodes = [helper.make_node("Cast", [x], [y], to=kind) for x, y, kind in casts]
+    nodes += model.graph.node
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    whole = pybuild.load(_net(FLOAT, size).SerializeToString()).build()
+    for one, share in (model, 1.0), (_net(HALF, size), 0.75):
+        built = pybuild.load(one.SerializeToString()).build()
+        assert built.plan.arena_bytes <= share * whole.plan.arena_bytes
+
+
 @pytest.mark.parametrize("backend", ["c", "llvm"])
 def test_results_are_onnx_runtimes(backend: str) -> None:
     x = _x(1, 3, 13, 13)
     assert _apart(_ran(_net(HALF), backend, x), _theirs(_net(HALF), x)) <= 1
+
+
+def test_on_a_board() -> None:
+    require("arm-none-eabi-gcc")
+    model, x = pybuild.load(_net(HALF).SerializeToString()), _x(1, 3, 13, 13)
+    library = model.build(name="net", target="cortex-m4")
+    board = device("mps2-an386")
+    (made,) = run_program(board, program_of(board, library), [{"x": x}])
+    assert _apart(made["y"], _theirs(_net(HALF), x)) <= 1
 
 
 def _mixed() -> onnx.ModelProto:
