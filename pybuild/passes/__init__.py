@@ -30,9 +30,9 @@ from pybuild.passes.moves.columns import stand_rows
 from pybuild.passes.moves.each_scale import quantize_each_use
 from pybuild.passes.moves.hoist import quantize_before_moves
 from pybuild.passes.moves.means import means_before_concats
+from pybuild.passes.moves.pads import pad_behind_reshapes, pad_behind_transposes
 from pybuild.passes.moves.reshape import (
     merge_reshapes,
-    pad_behind_reshapes,
     sink_reshapes,
 )
 from pybuild.passes.moves.transposes import fold_transposes
@@ -78,6 +78,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_noops", _plain(remove_noops)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
+    ("pad_behind_transposes", _plain(pad_behind_transposes)),
     ("pad_behind_reshapes", _plain(pad_behind_reshapes)),
     ("merge_reshapes", _plain(merge_reshapes)),
     ("sink_reshapes", _plain(sink_reshapes)),
@@ -97,6 +98,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("merge_reshapes", _plain(merge_reshapes)),
     ("remove_noops", _plain(remove_noops)),
     ("fuse_batch_norm", _plain(fuse_batch_norm)),
+    ("pad_behind_transposes", _plain(pad_behind_transposes)),
     ("fuse_pad", _plain(fuse_pad)),
     ("fuse_activation", _plain(fuse_activation)),
     ("remove_noops", _plain(remove_noops)),
