@@ -17,6 +17,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.frontends.onnx.reader.lift import array_of
 from pybuild.frontends.onnx.reader.op import Boundary
+from pybuild.frontends.onnx.reader.order import bodies
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -68,11 +69,8 @@ def widen(
 def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """Yield a graph and the graphs inside its nodes."""
     yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                if inner.node or inner.output:
-                    yield from _graphs(inner)
+    for inner in bodies(graph.node):
+        yield from _graphs(inner)
 
 
 def _is_half(kind: TypeProto) -> bool:
@@ -104,16 +102,17 @@ def _widen(part: GraphProto, halves: set[str], inner: Mapping[str, str]) -> None
         tensor.name = inner.get(tensor.name, tensor.name)
     nodes: list[NodeProto] = []
     for node in part.node:
-        to_half = node.op_type == "CastLike" and node.input[1] in halves
+        to_half = node.op_type == "CastLike" and not halves.isdisjoint(node.input[1:])
         for attribute in node.attribute:
             _widen_tensor(attribute.t)
             if attribute.name in _KINDS and attribute.i == _HALF:
                 attribute.i = _FLOAT
-            if attribute.name == "to" and attribute.i == _HALF:
-                to_half = True
+            if node.op_type == "Cast" and attribute.name == "to":
+                to_half = attribute.i == _HALF
         for names in (node.input, node.output):
             names[:] = [inner.get(name, name) for name in names]
-        nodes += _rounded(node) if to_half else [node]
+        whole = node.input and node.output  # else it is refused by what reads it
+        nodes += _rounded(node) if to_half and whole else [node]
     del part.node[:]
     part.node.extend(nodes)
 

@@ -49,7 +49,7 @@ def _order(needs: Mapping[int, list[int]]) -> list[int]:
 
 def _read(node: NodeProto) -> set[str]:
     """The values that a node reads, also in its bodies."""
-    inner = (_outside(body) for body in _bodies([node]))
+    inner = (_outside(body) for body in bodies([node]))
     return {x for x in node.input if x}.union(*inner)
 
 
@@ -61,7 +61,8 @@ def _outside(body: GraphProto) -> set[str]:
     return found.union(*(_read(node) for node in body.node)) - own
 
 
-def _bodies(nodes: Iterable[NodeProto]) -> list[GraphProto]:
+def bodies(nodes: Iterable[NodeProto]) -> list[GraphProto]:
+    """Return the graphs inside these nodes, without those inside these."""
     found: list[GraphProto] = []
     for node in nodes:
         for attribute in node.attribute:

@@ -224,3 +224,15 @@ def test_a_constant_of_the_wrong_size_is_named() -> None:
     model.graph.initializer[1].raw_data = b"123"
     with pytest.raises(pybuild.BuildError, match="b1"):
         pybuild.load(model.SerializeToString())
+
+
+@pytest.mark.parametrize("kind", ["Cast", "CastLike"])
+def test_a_cast_without_inputs_is_an_error(kind: str) -> None:
+    """The checker of ONNX reads no model with an operator that it does not know."""
+    model = _mixed()
+    node = helper.make_node(kind, [], ["q"], **({"to": HALF} if kind == "Cast" else {}))
+    foreign = helper.make_node("Strange", ["x"], ["r"], domain="elsewhere", to=HALF)
+    model.graph.node.extend([node, foreign])
+    model.opset_import.append(helper.make_opsetid("elsewhere", 1))
+    with pytest.raises(pybuild.BuildError, match="Strange"):
+        pybuild.load(model.SerializeToString())
