@@ -212,7 +212,7 @@ def test_graphs_inside_nodes_are_float32(x: list[float]) -> None:
 
 @pytest.mark.parametrize("x", [np.inf, -np.inf, np.nan, 65504, 2.0**-24, -0.0])
 def test_ends_keep_all_numbers(x: float) -> None:
-    """An output that is an input, and one that is a constant."""
+    """An output that is the input."""
     nodes = [helper.make_node("Identity", ["x"], ["y"])]
     ends = [_value("x", HALF, [1])], [_value("y", HALF, [1])]
     given = np.asarray([x], np.float16)
