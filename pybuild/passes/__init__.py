@@ -33,6 +33,7 @@ from pybuild.passes.moves.means import means_before_concats
 from pybuild.passes.moves.pads import pad_behind_reshapes, pad_behind_transposes
 from pybuild.passes.moves.reshape import (
     merge_reshapes,
+    merge_slices,
     sink_reshapes,
 )
 from pybuild.passes.moves.transposes import fold_transposes
@@ -45,6 +46,7 @@ from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
+from pybuild.passes.spellings import name_spellings, pool_maxima
 from pybuild.passes.state import inputs_as_state, state_as_inputs
 from pybuild.passes.turns.roll import roll
 from pybuild.records import dataclass
@@ -76,8 +78,10 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("slice_known_rows", _plain(slice_known_rows)),
     ("remove_noops", _plain(remove_noops)),
+    ("name_spellings", _plain(name_spellings)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
+    ("merge_slices", _plain(merge_slices)),
     ("pad_behind_transposes", _plain(pad_behind_transposes)),
     ("pad_behind_reshapes", _plain(pad_behind_reshapes)),
     ("merge_reshapes", _plain(merge_reshapes)),
@@ -93,6 +97,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("use_tables", lambda graph, options: use_tables(graph, options.rounding)),
     ("integer_arithmetic", _plain(integer_arithmetic)),
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
+    ("pool_maxima", _plain(pool_maxima)),
     ("stand_rows", _plain(stand_rows)),
     ("sink_reshapes", _plain(sink_reshapes)),
     ("merge_reshapes", _plain(merge_reshapes)),

@@ -1,4 +1,5 @@
-"""Reshapes: one after another become one; they sink below element-wise operators.
+"""Reshapes and slices: one after another become one; reshapes sink below element-wise
+operators.
 
 So a 1-D convolution, which stands between reshapes, meets its activation and the next
 convolution.
@@ -9,10 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybuild.errors import BuildError
-from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Attr, Graph, Node, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
-from pybuild.passes.edit import Edit
+from pybuild.passes.dead import remove_dead
+from pybuild.passes.edit import Edit, only_reader
 
+_ENDS = ("begin", "end", "strides")  # of a slice
 _SINKING = (*UNARY, *BINARY, "quantize")
 
 # tensor -> what it is a reshape of, and the node that will make it until it has
@@ -30,6 +33,38 @@ def merge_reshapes(graph: Graph) -> Graph:
             node = replace(node, inputs=(source,))
         edit.keep(node)
     return edit.done()
+
+
+def merge_slices(graph: Graph) -> Graph:
+    """A slice of a slice reads what the first one reads, where nothing else reads the
+    first: torch and its exporters write one slice for each axis."""
+    edit, users = Edit(graph), graph.consumers()
+    slices: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.op == "slice":
+            first = slices.get(node.inputs[0])
+            if first is not None and only_reader(graph, users, first.output):
+                node = replace(
+                    node.with_attrs(**_both(first, node)), inputs=first.inputs
+                )
+            slices[node.output] = node
+        edit.keep(node)
+    return remove_dead(edit.done())
+
+
+def _both(first: Node, second: Node) -> dict[str, Attr]:
+    """The attributes of one slice that does what two do."""
+    found = []
+    for a, b in zip(_ranges(first), _ranges(second), strict=True):
+        kept = a[b.start : b.stop if b.stop >= 0 else None : b.step]
+        end = kept[-1] + (1 if kept.step > 0 else -1)
+        found.append((kept.start, end, kept.step))
+    return dict(zip(_ENDS, zip(*found, strict=True), strict=True))
+
+
+def _ranges(node: Node) -> list[range]:
+    """The places that a slice reads, along each axis."""
+    return [range(*ends) for ends in zip(*(node.attrs[k] for k in _ENDS), strict=True)]
 
 
 def sink_reshapes(graph: Graph) -> Graph:

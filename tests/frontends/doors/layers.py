@@ -5,7 +5,10 @@ A layer of images stands between two convolutions of 1x1, as in a network.
 
 from __future__ import annotations
 
+import functools
+import tarfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -350,11 +353,22 @@ LAYERS: dict[str, Layer] = {
 }  # fmt: skip
 
 
-def files(name: str, int8: bool) -> tuple[bytes, bytes]:
-    """The .tflite file and the ONNX file of a layer."""
+@functools.cache
+def _exported() -> dict[str, bytes]:
+    """What export_torch.py wrote, by name."""
+    with tarfile.open(Path(__file__).with_name("torch.tar.xz")) as archive:
+        return {
+            entry.name: archive.extractfile(entry).read()  # type: ignore[union-attr]
+            for entry in archive
+        }
+
+
+def files(name: str, int8: bool) -> dict[str, bytes]:
+    """A layer's files: by "tflite", "onnx", "torch"."""
     t, o = Tflite(int8), Onnx(int8)
     made = LAYERS[name](t, o)
     shape = t.tensors[made[0]].shape
     if len(shape) == 4:
         made = pointwise(t, o, made, shape, 8)
-    return t.file(made[0]), o.file(made[1])
+    torch = _exported()[f"{name}, {'int8' if int8 else 'float'}.pt2"]
+    return {"tflite": t.file(made[0]), "onnx": o.file(made[1]), "torch": torch}

@@ -1,27 +1,38 @@
-"""A layer is one canonical graph, whether a .tflite or an ONNX file spells it, and
-costs the same; what differs is in a table, with its reason.
+"""A layer is one canonical graph, whether a .tflite, an ONNX or a .pt2 file spells it,
+and costs the same; what differs is in a table, with its reason.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 import pybuild
+from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
+from pybuild.ops.interpret import interpret
 from pybuild.select.choose import estimated
-from tests.frontends.doors.layers import LAYERS, files
+from tests.frontends.doors.layers import IMAGE, LAYERS, files
+from tests.frontends.doors.spellings import SPELLINGS, cubic_gelu, fast_gelu, spelled
+from tests.frontends.doors.writers import first
 
-# of int8: LiteRT's kernel has integers of its own, ONNX computes in float32 between
-# QuantizeLinear and DequantizeLinear, and each has the bits of its reference
+# of int8: LiteRT's kernel has integers of its own, ONNX and torch compute in float32
+# between quantize and dequantize, and each has the bits of its reference
 APART = {
-    ("sum of pixels", True): "LiteRT sums integers",
-    ("log softmax", True): "LiteRT has a table of exp and a logarithm of integers",
-    ("div", True): "LiteRT divides integers",
-    ("bilinear", True): "LiteRT has weights of integers",
-    ("prelu", True): "LiteRT scales both sides by multipliers of integers",
+    ("sum of pixels", True): {"tflite": "LiteRT sums integers"},
+    ("log softmax", True): {
+        "tflite": "LiteRT has a table of exp and a logarithm of integers"
+    },
+    ("div", True): {"tflite": "LiteRT divides integers"},
+    ("bilinear", True): {"tflite": "LiteRT has weights of integers"},
+    ("prelu", True): {
+        "tflite": "LiteRT scales both sides by multipliers of integers",
+        "torch": "two lines of integers, where slopes have a scale of float64",
+    },
 }
 # of instructions by estimate, where both have one graph: what a rule of rounding takes
 MOST = 1.25
@@ -54,41 +65,89 @@ def canonical(graph: Graph) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("int8", [False, True], ids=["float", "int8"])
-def test_both_doors_give_one_graph(int8: bool) -> None:
+def test_all_doors_give_one_graph(int8: bool) -> None:
     for name in LAYERS:
-        first, second = (canonical(pybuild.load(f).lower()) for f in files(name, int8))
-        same = first == second
-        assert same != ((name, int8) in APART), (name, first, second)
+        found = {
+            door: canonical(pybuild.load(data).lower())
+            for door, data in files(name, int8).items()
+        }
+        apart = {door for door in ("tflite", "torch") if found[door] != found["onnx"]}
+        assert apart == {*APART.get((name, int8), ())}, (name, found)
+
+
+@pytest.mark.parametrize("int8", [False, True], ids=["float", "int8"])
+def test_a_layer_that_is_written_out_is_the_layer(int8: bool) -> None:
+    for name, ways in SPELLINGS.items():
+        wanted = sizes(canonical(pybuild.load(files(name, int8)["onnx"]).lower()))
+        for number, spelling in enumerate(ways):
+            graph = pybuild.load(spelled(name, spelling, int8)).lower()
+            assert sizes(canonical(graph)) == wanted, (name, number)
+
+
+def sizes(graph: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Without axes of one element, which a reshape gives and takes."""
+    return [(*node[:2], [n for n in node[2] if n > 1], node[3]) for node in graph]
+
+
+def test_gelu_of_tanh_is_one_function() -> None:
+    for spelling in (cubic_gelu, fast_gelu):
+        graph = pybuild.load(spelled("gelu", spelling, False)).lower()
+        assert canonical(graph)[1][1] == "gelu_tanh"
+
+
+@pytest.mark.parametrize("name", ["relu6", "leaky relu", "abs", "gelu", "sigmoid",
+                                  "mean of pixels"])  # fmt: skip
+def test_what_is_written_out_is_what_onnx_runtime_computes(name: str) -> None:
+    more = (cubic_gelu, fast_gelu) if name == "gelu" else ()
+    x = np.random.default_rng(5).normal(0, 4, first(IMAGE)).astype(np.float32)
+    for spelling in (*SPELLINGS[name], *more):
+        data = spelled(name, spelling, False)
+        session = onnxruntime.InferenceSession(data)
+        (want,) = session.run(None, {session.get_inputs()[0].name: x})
+        graph = pybuild.load(data).lower()
+        have = interpret(graph, {"x0": x})[graph.outputs[0]]
+        np.testing.assert_allclose(have, want, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize("name", ["conv 3x3, relu", "dense as product and sum", "silu",
                                   "depth to space", "hard swish"])  # fmt: skip
-def test_both_doors_give_one_result(name: str) -> None:
+def test_all_doors_give_one_result(name: str) -> None:
     """Of float32: the layers that are compared are the same layer."""
-    first, second = (pybuild.load(data).build() for data in files(name, False))
-    chance, given = np.random.default_rng(4), {}
-    for x in first.graph.inputs:
-        shape = first.graph.tensor(x).shape
-        given[x] = chance.normal(0, 2, shape).astype(np.float32)
-    turned = {
-        x: v.transpose(0, 3, 1, 2) if v.ndim == 4 else v for x, v in given.items()
-    }
-    (have,) = first.host("llvm").run(**given).values()
-    (want,) = second.host("llvm").run(**turned).values()
-    want = want.transpose(0, 2, 3, 1) if want.ndim == 4 else want
-    np.testing.assert_allclose(have, want, 1e-4, 1e-5)
+    found = []
+    for door, data in files(name, False).items():
+        graph, chance = pybuild.load(data).lower(), np.random.default_rng(4)
+        given: dict[str, Array] = {}
+        turn = door != "tflite"
+        for x in graph.inputs:
+            shape = graph.tensor(x).shape
+            if turn and len(shape) == 4:
+                shape = (shape[0], *shape[2:], shape[1])
+            value = chance.normal(0, 2, shape).astype(np.float32)
+            given[x] = _channels_first(value) if turn else value
+        y = interpret(graph, given)[graph.outputs[0]]
+        found.append(_channels_last(y) if turn else y)
+    for one, other in itertools.pairwise(found):
+        np.testing.assert_allclose(one, other, 1e-4, 1e-5)
+
+
+def _channels_first(image: Array) -> Array:
+    return image.transpose(0, 3, 1, 2) if image.ndim == 4 else image
+
+
+def _channels_last(image: Array) -> Array:
+    return image.transpose(0, 2, 3, 1) if image.ndim == 4 else image
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("int8", [False, True], ids=["float", "int8"])
-def test_both_doors_cost_the_same(int8: bool, target: str) -> None:
+def test_all_doors_cost_the_same(int8: bool, target: str) -> None:
     """By estimate, without what turns and converts the ends of an ONNX file."""
     for name in LAYERS:
         if (name, int8) in APART | DEARER:
             continue
         costs = []
-        for data in files(name, int8):
+        for data in files(name, int8).values():
             library = pybuild.load(data).build(target=target)
             steps = [
                 (step.node, step.candidate)
