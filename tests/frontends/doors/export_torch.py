@@ -24,11 +24,12 @@ from torch.ao.quantization.fx import _decomposed  # quantized_decomposed's opera
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tests.exported.export_pt2 import stored
-from tests.frontends.doors.layers import FLAT, IMAGE, LAYERS, UNIT, C, H, W, numbers
-from tests.frontends.doors.writers import USUAL, Scale, Shape, first, rows, whole
+from tests.frontends.doors.layers import FLAT, KIND, LAYERS, UNIT, numbers
+from tests.frontends.doors.writers import IMAGE, USUAL, Scale, Shape, first, rows, whole
 
 assert _decomposed
 OPS = torch.ops.quantized_decomposed
+H, W, C = IMAGE[1:]
 FILE = Path(__file__).with_name("torch.tar.xz")
 
 
@@ -291,7 +292,7 @@ def main(file: Path = FILE) -> None:
         for name in TORCH:
             for int8 in (False, True):
                 data = program(name, int8)
-                entry = tarfile.TarInfo(f"{name}, {'int8' if int8 else 'float'}.pt2")
+                entry = tarfile.TarInfo(f"{name}, {KIND[int8]}.pt2")
                 entry.size = len(data)
                 archive.addfile(entry, io.BytesIO(data))
 

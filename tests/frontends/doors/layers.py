@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
-from tests.frontends.doors.writers import USUAL, Onnx, Scale, Shape, Tflite
+from tests.frontends.doors.writers import IMAGE, USUAL, Onnx, Scale, Shape, Tflite
 
-IMAGE: Shape = (1, 12, 10, 16)
-H, W, C = IMAGE[1:]
 FLAT: Shape = (6, 32)
 UNIT: Scale = (1 / 256, -128)
 _PLAIN = {
     "padding": 0, "stride_w": 1, "stride_h": 1, "fused_activation_function": 0,
     "dilation_w_factor": 1, "dilation_h_factor": 1,
 }  # fmt: skip
+KIND = {False: "float", True: "int8"}
 Both = tuple[int, str]
 Layer = Callable[[Tflite, Onnx], Both]
 
@@ -45,8 +44,9 @@ def pointwise(t: Tflite, o: Onnx, xs: Both, shape: Shape, outs: int) -> Both:
     return made, o.op("Conv", [xs[1], *o.weighted(turned, 0, bias)])
 
 
-def image(t: Tflite, o: Onnx, shape: Shape = IMAGE) -> Both:
+def image(t: Tflite, o: Onnx, shape: Shape | None = None) -> Both:
     """What a layer of images reads."""
+    shape = shape or t.image
     given = t.input(shape), o.input(shape)
     return pointwise(t, o, given, shape, shape[3])
 
@@ -56,29 +56,33 @@ def flat(t: Tflite, o: Onnx, shape: Shape = FLAT) -> Both:
 
 
 def convolution(
-    weights: Array, out: Shape, onnx: dict[str, Any], code: str = "CONV_2D",
-    relu: bool = False, **options: Any,
+    outs: int, onnx: dict[str, Any], code: str = "CONV_2D", size: int = 3,
+    groups: int = 1, relu: bool = False, **options: Any,
 ) -> Layer:  # fmt: skip
-    """weights: [O,H,W,C], of a depthwise one [1,H,W,C]"""
+    """outs: output channels; a depthwise one has those of its input"""
     depthwise = code != "CONV_2D"
     axis, perm = (3, (3, 0, 1, 2)) if depthwise else (0, (0, 3, 1, 2))
 
     def layer(t: Tflite, o: Onnx) -> Both:
-        x, bias = image(t, o), numbers(weights.shape[axis])
+        x, (_, h, w, c) = image(t, o), t.image
+        weights = numbers(1 if depthwise else outs, size, size, c // groups)
+        bias, stride = numbers(weights.shape[axis]), options.get("stride_w", 1)
+        out = (1, h // stride, w // stride, weights.shape[axis])
+        known = {"group": c} if depthwise else {"group": groups}
         table = "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions"
-        known = _PLAIN | options | {"fused_activation_function": int(relu)}
+        given = _PLAIN | options | {"fused_activation_function": int(relu)}
         reads = [x[0], *t.weighted(weights, axis, bias)]
-        made = t.op(code, reads, out, table, **known)
+        made = t.op(code, reads, out, table, **given)
         turned = np.ascontiguousarray(weights.transpose(perm))
-        other = o.node("Conv", [x[1], *o.weighted(turned, 0, bias)], **onnx)
+        other = o.node("Conv", [x[1], *o.weighted(turned, 0, bias)], **known, **onnx)
         return made, o.through(o.node("Relu", [other]) if relu else other)
 
     return layer
 
 
 def transposed(t: Tflite, o: Onnx) -> Both:
-    x, weights, bias = image(t, o), numbers(8, 2, 2, C), numbers(8)
-    out = (1, 2 * H, 2 * W, 8)
+    x, (_, h, w, c) = image(t, o), t.image
+    weights, bias, out = numbers(8, 2, 2, c), numbers(8), (1, 2 * h, 2 * w, 8)
     w, b = t.weighted(weights, 0, bias)
     made = t.op(
         "TRANSPOSE_CONV", [t.known(np.asarray(out, np.int32)), w, x[0], b], out,
@@ -118,9 +122,11 @@ def matmul(turned: bool) -> Layer:
 
 def pool(code: str, kind: str) -> Layer:
     def layer(t: Tflite, o: Onnx) -> Both:
-        x = image(t, o)
+        x, (_, h, w, c) = image(t, o), t.image
         size = {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
-        made = t.op(code, [x[0]], (1, 6, 5, C), "Pool2DOptions", padding=1, **size)
+        made = t.op(
+            code, [x[0]], (1, h // 2, w // 2, c), "Pool2DOptions", padding=1, **size
+        )
         return made, o.op(kind, [x[1]], kernel_shape=[2, 2], strides=[2, 2])
 
     return layer
@@ -131,8 +137,8 @@ def reduced(code: str, kind: str, axes: tuple[int, ...], keep: bool) -> Layer:
 
     def layer(t: Tflite, o: Onnx) -> Both:
         x, there = image(t, o), t.known(np.asarray(axes, np.int32))
-        left = tuple(1 if i in axes else size for i, size in enumerate(IMAGE))
-        out = left if keep else tuple(s for i, s in enumerate(IMAGE) if i not in axes)
+        left = tuple(1 if i in axes else size for i, size in enumerate(t.image))
+        out = left if keep else tuple(s for i, s in enumerate(t.image) if i not in axes)
         made = t.op(code, [x[0], there], out, "ReducerOptions", keep_dims=keep)
         turned = places(*((0, 2, 3, 1)[axis] for axis in axes))
         reads = [x[1], o.plain(turned)]
@@ -149,24 +155,24 @@ def unary(
         x = (flat if flat_ else image)(t, o)
         known = {"axis": axis} if axis is not None else {}
         options = {"beta": 1.0} if code == "SOFTMAX" else attrs
-        made = t.op(code, [x[0]], FLAT if flat_ else IMAGE, table, scale, **options)
+        made = t.op(code, [x[0]], FLAT if flat_ else t.image, table, scale, **options)
         return made, o.op(kind, [x[1]], scale, **known, **attrs)
 
     return layer
 
 
-def binary(code: str, kind: str, table: str, other: Shape | None = None) -> Layer:
-    """other: the shape of a known operand"""
+def binary(code: str, kind: str, table: str, other: str = "") -> Layer:
+    """other: a known operand, "channels" or "number" """
 
     def layer(t: Tflite, o: Onnx) -> Both:
         x = image(t, o)
-        if other is None:
+        if not other:
             y = image(t, o)
         else:
-            value = numbers(*other)
+            value = numbers(t.image[3] if other == "channels" else 1)
             back = value.reshape(-1, 1, 1) if value.size > 1 else value
             y = t.known(value), o.known(back)
-        made = t.op(code, [x[0], y[0]], IMAGE, table)
+        made = t.op(code, [x[0], y[0]], t.image, table)
         return made, o.op(kind, [x[1], y[1]])
 
     return layer
@@ -174,42 +180,44 @@ def binary(code: str, kind: str, table: str, other: Shape | None = None) -> Laye
 
 def excited(t: Tflite, o: Onnx) -> Both:
     """Channels by a number of each, as in squeeze and excitation."""
-    x, small = image(t, o), image(t, o, (1, 1, 1, C))
-    made = t.op("MUL", [x[0], small[0]], IMAGE, "MulOptions")
+    x, small = image(t, o), image(t, o, (1, 1, 1, t.image[3]))
+    made = t.op("MUL", [x[0], small[0]], t.image, "MulOptions")
     return made, o.op("Mul", [x[1], small[1]])
 
 
 def line(t: Tflite, o: Onnx) -> Both:
     """A product and an addition by channel, as a batch norm that is left over."""
-    x, factor, offset = image(t, o), numbers(C), numbers(C)
-    made = t.op("MUL", [x[0], t.known(factor)], IMAGE, "MulOptions")
-    made = t.op("ADD", [made, t.known(offset)], IMAGE, "AddOptions")
-    other = o.op("Mul", [x[1], o.known(factor.reshape(C, 1, 1))])
-    return made, o.op("Add", [other, o.known(offset.reshape(C, 1, 1))])
+    x, c = image(t, o), t.image[3]
+    factor, offset = numbers(c), numbers(c)
+    made = t.op("MUL", [x[0], t.known(factor)], t.image, "MulOptions")
+    made = t.op("ADD", [made, t.known(offset)], t.image, "AddOptions")
+    other = o.op("Mul", [x[1], o.known(factor.reshape(c, 1, 1))])
+    return made, o.op("Add", [other, o.known(offset.reshape(c, 1, 1))])
 
 
 def relu6(t: Tflite, o: Onnx) -> Both:
     x = image(t, o)
     ends = [o.plain(np.float32(0)), o.plain(np.float32(6))]
-    return t.op("RELU6", [x[0]], IMAGE), o.op("Clip", [x[1], *ends])
+    return t.op("RELU6", [x[0]], t.image), o.op("Clip", [x[1], *ends])
 
 
 def silu(t: Tflite, o: Onnx) -> Both:
     x = image(t, o)
-    gate = t.op("LOGISTIC", [x[0]], IMAGE, scale=UNIT)
-    made = t.op("MUL", [x[0], gate], IMAGE, "MulOptions")
+    gate = t.op("LOGISTIC", [x[0]], t.image, scale=UNIT)
+    made = t.op("MUL", [x[0], gate], t.image, "MulOptions")
     return made, o.op("Mul", [x[1], o.op("Sigmoid", [x[1]], UNIT)])
 
 
 def prelu(t: Tflite, o: Onnx) -> Both:
-    x, slopes = image(t, o), numbers(C)
-    made = t.op("PRELU", [x[0], t.known(slopes.reshape(1, 1, C))], IMAGE)
-    return made, o.op("PRelu", [x[1], o.known(slopes.reshape(C, 1, 1))])
+    x, slopes = image(t, o), numbers(t.image[3])
+    made = t.op("PRELU", [x[0], t.known(slopes.reshape(1, 1, -1))], t.image)
+    return made, o.op("PRelu", [x[1], o.known(slopes.reshape(-1, 1, 1))])
 
 
 def padded(mode: str) -> Layer:
     def layer(t: Tflite, o: Onnx) -> Both:
-        x, out = image(t, o), (1, H + 2, W + 2, C)
+        x, (_, h, w, c) = image(t, o), t.image
+        out = (1, h + 2, w + 2, c)
         sizes = t.known(np.asarray([[0, 0], [1, 1], [2, 0], [0, 0]], np.int32))
         code, table = ("PAD", "PadOptions")
         if mode != "constant":
@@ -226,7 +234,7 @@ def joined(axis: int) -> Layer:
 
     def layer(t: Tflite, o: Onnx) -> Both:
         x, y = image(t, o), image(t, o)
-        out = tuple(2 * s if i == axis else s for i, s in enumerate(IMAGE))
+        out = tuple(2 * s if i == axis else s for i, s in enumerate(t.image))
         table = "ConcatenationOptions"
         made = t.op("CONCATENATION", [x[0], y[0]], out, table, axis=axis)
         return made, o.op("Concat", [x[1], y[1]], axis=(0, 2, 3, 1)[axis])
@@ -235,13 +243,13 @@ def joined(axis: int) -> Layer:
 
 
 def sliced(t: Tflite, o: Onnx) -> Both:
-    x = image(t, o)
-    ends = ((0, 1, 0, 4), (1, H, W, 12), (1, 1, 1, 1))
+    x, (_, h, w, _) = image(t, o), t.image
+    ends = ((0, 1, 0, 4), (1, h, w, 12), (1, 1, 1, 1))
     given = [t.known(np.asarray(end, np.int32)) for end in ends]
     made = t.op(
-        "STRIDED_SLICE", [x[0], *given], (1, H - 1, W, 8), "StridedSliceOptions"
+        "STRIDED_SLICE", [x[0], *given], (1, h - 1, w, 8), "StridedSliceOptions"
     )
-    reads = [o.plain(places(*pair)) for pair in ((1, 4), (H, 12), (2, 1))]
+    reads = [o.plain(places(*pair)) for pair in ((1, 4), (h, 12), (2, 1))]
     return made, o.op("Slice", [x[1], *reads])
 
 
@@ -251,11 +259,12 @@ def resized(mode: str) -> Layer:
     how |= {"nearest_mode": "floor"} if near else {}
 
     def layer(t: Tflite, o: Onnx) -> Both:
-        x, size = image(t, o), t.known(np.asarray([2 * H, 2 * W], np.int32))
+        x, (_, h, w, c) = image(t, o), t.image
+        size = t.known(np.asarray([2 * h, 2 * w], np.int32))
         code = "RESIZE_NEAREST_NEIGHBOR" if near else "RESIZE_BILINEAR"
         table = "ResizeNearestNeighborOptions" if near else "ResizeBilinearOptions"
         more = {} if near else {"half_pixel_centers": True}
-        made = t.op(code, [x[0], size], (1, 2 * H, 2 * W, C), table, **more)
+        made = t.op(code, [x[0], size], (1, 2 * h, 2 * w, c), table, **more)
         twice = o.plain(np.asarray([1, 1, 2, 2], np.float32))
         return made, o.op("Resize", [x[1], "", twice], mode=mode, **how)
 
@@ -264,8 +273,8 @@ def resized(mode: str) -> Layer:
 
 def blocks(to_space: bool) -> Layer:
     def layer(t: Tflite, o: Onnx) -> Both:
-        x = image(t, o)
-        out = (1, 2 * H, 2 * W, C // 4) if to_space else (1, H // 2, W // 2, 4 * C)
+        x, (_, h, w, c) = image(t, o), t.image
+        out = (1, 2 * h, 2 * w, c // 4) if to_space else (1, h // 2, w // 2, 4 * c)
         kind = "DepthToSpace" if to_space else "SpaceToDepth"
         code = "DEPTH_TO_SPACE" if to_space else "SPACE_TO_DEPTH"
         made = t.op(code, [x[0]], out, f"{kind}Options", block_size=2)
@@ -283,23 +292,17 @@ def gathered(t: Tflite, o: Onnx) -> Both:
 
 _SAME = {"pads": [1] * 4}
 LAYERS: dict[str, Layer] = {
-    "conv 3x3, relu": convolution(numbers(8, 3, 3, C), (1, H, W, 8), _SAME, relu=True),
+    "conv 3x3, relu": convolution(8, _SAME, relu=True),
     "conv 3x3, stride 2": convolution(
-        numbers(8, 3, 3, C), (1, 6, 5, 8),
-        {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, stride_w=2, stride_h=2,
+        8, {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, stride_w=2, stride_h=2
     ),
-    "conv 1x1": convolution(numbers(24, 1, 1, C), (1, H, W, 24), {}),
-    "conv of groups": convolution(
-        numbers(24, 3, 3, C // 4), (1, H, W, 24), _SAME | {"group": 4}
-    ),
+    "conv 1x1": convolution(24, {}, size=1),
+    "conv of groups": convolution(24, _SAME, groups=4),
     "conv with gaps": convolution(
-        numbers(8, 3, 3, C), (1, H, W, 8), {"pads": [2] * 4, "dilations": [2, 2]},
-        dilation_w_factor=2, dilation_h_factor=2,
+        8, {"pads": [2] * 4, "dilations": [2, 2]}, dilation_w_factor=2,
+        dilation_h_factor=2,
     ),
-    "depthwise": convolution(
-        numbers(1, 3, 3, C), IMAGE, _SAME | {"group": C}, "DEPTHWISE_CONV_2D",
-        depth_multiplier=1,
-    ),
+    "depthwise": convolution(0, _SAME, "DEPTHWISE_CONV_2D", depth_multiplier=1),
     "transposed conv": transposed,
     "dense": dense(False),
     "dense as product and sum": dense(True),
@@ -335,9 +338,9 @@ LAYERS: dict[str, Layer] = {
     "div": binary("DIV", "Div", "DivOptions"),
     "maximum": binary("MAXIMUM", "Max", "MaximumMinimumOptions"),
     "minimum": binary("MINIMUM", "Min", "MaximumMinimumOptions"),
-    "mul by channel": binary("MUL", "Mul", "MulOptions", (C,)),
-    "add by channel": binary("ADD", "Add", "AddOptions", (C,)),
-    "mul by a number": binary("MUL", "Mul", "MulOptions", (1,)),
+    "mul by channel": binary("MUL", "Mul", "MulOptions", "channels"),
+    "add by channel": binary("ADD", "Add", "AddOptions", "channels"),
+    "mul by a number": binary("MUL", "Mul", "MulOptions", "number"),
     "line by channel": line,
     "excited channels": excited,
     "pad": padded("constant"),
@@ -363,12 +366,24 @@ def _exported() -> dict[str, bytes]:
         }
 
 
-def files(name: str, int8: bool) -> dict[str, bytes]:
-    """A layer's files: by "tflite", "onnx", "torch"."""
-    t, o = Tflite(int8), Onnx(int8)
+def drawn(seed: int) -> Shape:
+    """The shape of an image, even in rows and columns, of a multiple of 4 channels."""
+    chance = np.random.default_rng(seed)
+    h, w = (2 * int(size) for size in chance.integers(2, 9, 2))
+    return (1, h, w, 4 * int(chance.integers(3, 8)))
+
+
+def written(name: str, int8: bool, image: Shape = IMAGE) -> tuple[bytes, bytes]:
+    """A layer's .tflite file and its ONNX file."""
+    t, o = Tflite(int8, image), Onnx(int8)
     made = LAYERS[name](t, o)
     shape = t.tensors[made[0]].shape
     if len(shape) == 4:
         made = pointwise(t, o, made, shape, 8)
-    torch = _exported()[f"{name}, {'int8' if int8 else 'float'}.pt2"]
-    return {"tflite": t.file(made[0]), "onnx": o.file(made[1]), "torch": torch}
+    return t.file(made[0]), o.file(made[1])
+
+
+def files(name: str, int8: bool) -> dict[str, bytes]:
+    """A layer's files: by "tflite", "onnx", "torch"."""
+    kinds = (*written(name, int8), _exported()[f"{name}, {KIND[int8]}.pt2"])
+    return dict(zip(("tflite", "onnx", "torch"), kinds, strict=True))

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tests.frontends.doors.layers import LAYERS, UNIT, C, H, W, image, numbers, places
+from tests.frontends.doors.layers import LAYERS, UNIT, image, numbers, places
 from tests.frontends.doors.layers import pointwise as last
-from tests.frontends.doors.writers import USUAL, Onnx, Scale, Tflite
+from tests.frontends.doors.writers import IMAGE, USUAL, Onnx, Scale, Tflite
 
+H, W, C = IMAGE[1:]
 Spelling = Callable[["Written", str], str]
 _HALF, _CUBIC = math.sqrt(0.5), math.sqrt(2 / math.pi)
 _SCALES: dict[str, Scale] = {

@@ -16,9 +16,9 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.select.choose import estimated
-from tests.frontends.doors.layers import IMAGE, LAYERS, files
+from tests.frontends.doors.layers import LAYERS, drawn, files, written
 from tests.frontends.doors.spellings import SPELLINGS, cubic_gelu, fast_gelu, spelled
-from tests.frontends.doors.writers import first
+from tests.frontends.doors.writers import IMAGE, first
 
 # of int8: LiteRT's kernel has integers of its own, ONNX and torch compute in float32
 # between quantize and dequantize, and each has the bits of its reference
@@ -73,6 +73,19 @@ def test_all_doors_give_one_graph(int8: bool) -> None:
         }
         apart = {door for door in ("tflite", "torch") if found[door] != found["onnx"]}
         assert apart == {*APART.get((name, int8), ())}, (name, found)
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.sweep) for n in range(2, 9))]
+)
+@pytest.mark.parametrize("int8", [False, True], ids=["float", "int8"])
+def test_images_of_any_size_give_one_graph(int8: bool, seed: int) -> None:
+    """.tflite and ONNX: what torch exports is stored, of one size."""
+    for name in LAYERS:
+        files_of = written(name, int8, drawn(seed))
+        one, other = (canonical(pybuild.load(data).lower()) for data in files_of)
+        apart = "tflite" in APART.get((name, int8), ())
+        assert (one != other) == apart, (name, one, other)
 
 
 @pytest.mark.parametrize("int8", [False, True], ids=["float", "int8"])

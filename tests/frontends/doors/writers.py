@@ -17,6 +17,7 @@ from tests.ops.tflite_writer import FileOperator, FileTensor, write
 Shape = tuple[int, ...]
 Scale = tuple[float, int]  # a scale, a zero point
 USUAL: Scale = (0.1, -4)
+IMAGE: Shape = (1, 12, 10, 16)
 KINDS = {"float32": "FLOAT32", "int32": "INT32"}
 
 
@@ -42,9 +43,13 @@ def whole(values: Array) -> tuple[Array, np.float32]:
 
 @dataclass
 class Tflite:
-    """A .tflite file that is being written; its tensors are numbers."""
+    """A .tflite file that is being written; its tensors are numbers.
+
+    image  the shape of what its layers of images read
+    """
 
     int8: bool
+    image: Shape = IMAGE
     tensors: list[FileTensor] = field(default_factory=list)
     operators: list[FileOperator] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
