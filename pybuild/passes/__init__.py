@@ -43,6 +43,7 @@ from pybuild.passes.pad import fuse_pad
 from pybuild.passes.phases import refuse_transposed, split_phases
 from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
+from pybuild.passes.products.norms import join_norms
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.state import inputs_as_state, state_as_inputs
@@ -76,6 +77,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("slice_known_rows", _plain(slice_known_rows)),
     ("remove_noops", _plain(remove_noops)),
+    ("join_norms", _plain(join_norms)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
     ("pad_behind_transposes", _plain(pad_behind_transposes)),
