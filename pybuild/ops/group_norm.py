@@ -26,8 +26,8 @@ FACTORS, OFFSETS = 1, 2  # inputs
 
 def infer(node: Node, graph: Graph) -> Types:
     """attrs epsilon, centred, view. x is read as view [outer, rows, groups, n],
-    whatever its shape: a group is a place of `outer` and of `groups`. Factors and offsets
-    float32, one for each channel, groups * n of them. y as x
+    whatever its shape: a group is a place of `outer` and of `groups`. Factors and
+    offsets float32, one for each channel, groups * n of them. y as x
     """
     x = operand(node, graph, 0)
     must_have_type(node, graph, x, DType.FLOAT32)
