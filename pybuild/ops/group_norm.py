@@ -47,13 +47,17 @@ def infer(node: Node, graph: Graph) -> Types:
 
 
 def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Numpy meaning, in float64."""
+    """Numpy meaning, in float64; where float32 does not hold the sum of the squares,
+    the deviation is infinite.
+    """
     x = value(values, 0)
     view = tuple(node.attrs["view"])
     y = x.astype(np.float64).reshape(view)
     if node.attrs["centred"]:
         y = y - y.mean((1, 3), keepdims=True)
-    spread = (y * y).mean((1, 3), keepdims=True)
+    spread = (y * y).sum((1, 3), keepdims=True)
+    spread = np.where(spread > np.finfo(np.float32).max, np.inf, spread)
+    spread = spread / (view[1] * view[3])
     y = y / np.sqrt(spread + float(node.attrs["epsilon"]))
     for index in (FACTORS, OFFSETS):
         if optional(node, graph, index) is not None:
