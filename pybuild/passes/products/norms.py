@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Attr, Graph, Node
+from pybuild.ops.interpret import operator_of
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit, only_reader
 from pybuild.records import dataclass
@@ -309,10 +310,23 @@ class _Reader:
         """Of each element the constant that it is multiplied by, or that is added."""
         first = 1 if _what(node, clamped=True) == "sub" else 0
         for name in node.inputs[first:]:
-            if self.graph.known(name):
-                value = self.graph.constants[name].astype(np.float64).reshape(-1)
-                return np.asarray(value[self._places(node, name)])
+            value = self._known(name)
+            if value is not None:
+                each = value.astype(np.float64).reshape(-1)
+                return np.asarray(each[self._places(node, name)])
         return None
+
+    def _known(self, name: str) -> Array | None:
+        """The elements of a constant, or of one of integers that is dequantised."""
+        if self.graph.known(name):
+            return self.graph.constants[name]
+        node = self.makers.get(self.base(name))
+        if node is None:
+            return self._known(self.base(name)) if self.base(name) != name else None
+        if node.op != "dequantize" or not self.graph.known(node.inputs[0]):
+            return None
+        given = (self.graph.constants[node.inputs[0]],)
+        return operator_of(node, self.graph).reference(node, self.graph, given)[0]
 
 
 # ---- how its elements are read -------------------------------------------------------
