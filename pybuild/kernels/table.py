@@ -11,6 +11,7 @@ from pybuild.kernels.any_type import (
     accumulate,
     contract,
     detect,
+    group_norm,
     index,
     resize,
 )
@@ -78,6 +79,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "mul": eltwise.eltwise,
     "prelu": eltwise.eltwise,
     "norm": norm.norm,
+    "group_norm": group_norm.group_norm,
     "pad": pad.pad,
     "places": index.places,
     "quantize_dynamic": quantize.quantize_dynamic,

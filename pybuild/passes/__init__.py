@@ -44,6 +44,7 @@ from pybuild.passes.pad import fuse_pad
 from pybuild.passes.phases import refuse_transposed, split_phases
 from pybuild.passes.products.attention import join_attention
 from pybuild.passes.products.heads import share_heads
+from pybuild.passes.products.norms import join_norms
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.spellings import name_spellings, pool_maxima
@@ -79,6 +80,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("slice_known_rows", _plain(slice_known_rows)),
     ("remove_noops", _plain(remove_noops)),
     ("name_spellings", _plain(name_spellings)),
+    ("join_norms", _plain(join_norms)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
     ("merge_slices", _plain(merge_slices)),

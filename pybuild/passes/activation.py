@@ -11,7 +11,7 @@ from pybuild.passes.edit import Edit, only_reader
 
 _CLAMPED = (
     "conv2d", "depthwise_conv2d", "dense", "add", "sub", "mul", "avg_pool2d",
-    "max_pool2d", "clip",
+    "max_pool2d", "clip", "group_norm",
 )  # fmt: skip
 
 Clamp = tuple[float | None, float | None]

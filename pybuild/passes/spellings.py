@@ -103,7 +103,7 @@ def name_spellings(graph: Graph) -> Graph:
 
 def _spelled(terms: _Terms, node: Node) -> Node | None:
     for formula, made in _SPELLINGS:
-        if formula[0] != _word(node):
+        if formula[0] not in (word_of(node), "mul" if terms.divisor(node) else ""):
             continue
         found = terms.match(formula, node.output, _Match())
         as_operator = made(found.numbers) if found is not None else None
@@ -115,9 +115,14 @@ def _spelled(terms: _Terms, node: Node) -> Node | None:
     return None
 
 
-def _word(node: Node) -> str:
-    """The function of a node: a map's and a layer's have one word."""
-    if node.attrs.get("clamp", (None, None)) != (None, None):
+def word_of(node: Node | None, clamped: bool = False) -> str:
+    """The function of a node: a map's and a layer's have one word. "": no node, or one
+    with limits.
+
+    clamped  it may have limits
+    """
+    limits = (None, None) if node is None else node.attrs.get("clamp", (None, None))
+    if node is None or (limits != (None, None) and not clamped):
         return ""
     name = str(node.attrs["fn"]) if node.op == "map" else node.op
     return _WORDS.get(name, name)
@@ -152,6 +157,12 @@ class _Terms:
         exponent = self.number(node.inputs[1]) or 0.0
         return int(exponent) if exponent in range(2, _MOST_POWER + 1) else 0
 
+    def divisor(self, node: Node | None) -> float:
+        """The number that a tensor is divided by; 0: it is not"""
+        if node is None or word_of(node) != "divide":
+            return 0.0
+        return self.number(node.inputs[1]) or 0.0
+
     def match(self, formula: Formula, name: str, found: _Match) -> _Match | None:
         """What `found` is, and what the formula adds; None if the tensor is not it."""
         if isinstance(formula, tuple):
@@ -177,7 +188,7 @@ class _Terms:
         node = self.producers.get(name)
         if word in _STARTS:
             return self._chain(str(word), operands, name, found)
-        if node is None or _word(node) != word or len(node.inputs) != len(operands):
+        if node is None or word_of(node) != word or len(node.inputs) != len(operands):
             return None
         orders = [tuple(node.inputs)]
         if word in ("maximum", "minimum"):
@@ -219,10 +230,13 @@ class _Terms:
             number, node = self.number(one), self.producers.get(one)
             if number is not None:
                 value = value * number if word == "mul" else value + number
-            elif node is not None and _word(node) == word:
+            elif node is not None and word_of(node) == word:
                 waiting += node.inputs
-            elif node is not None and word == "mul" and _word(node) == "negate":
+            elif node is not None and word == "mul" and word_of(node) == "negate":
                 waiting, value = [*waiting, *node.inputs], -value
+            elif word == "mul" and self.divisor(node):
+                assert node is not None
+                waiting, value = [*waiting, node.inputs[0]], value / self.divisor(node)
             elif node is not None and word == "mul" and self.power(node):
                 waiting += [node.inputs[0]] * self.power(node)
             else:
@@ -233,7 +247,7 @@ class _Terms:
 def _mean(edit: Edit, terms: _Terms, node: Node) -> Node | None:
     """A sum along an axis, divided by how many elements it has; a mean of a mean."""
     graph = terms.graph
-    if node.op == "mul":
+    if word_of(node) == "mul" or terms.divisor(node):
         names, value = terms.flat("mul", node.output)
         total = terms.producers.get(names[0]) if len(names) == 1 else None
         while total is not None and total.op == "reshape":

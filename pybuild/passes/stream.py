@@ -85,6 +85,11 @@ def streamed(graph: Graph, axes: Mapping[str, tuple[int, int]]) -> Graph:
     raise BuildError(OPTION, what, "a multiple of all strides, or leave it out")
 
 
+def _keeps(view: tuple[int, ...], x: Tensor, axis: int) -> bool:
+    """True if the groups of a norm lie within a row of an axis."""
+    return view[1] == 1 and math.prod(x.shape[axis + 1 :]) % math.prod(view[2:]) == 0
+
+
 def _flow(graph: Graph, name: str, axis: int, frames: int) -> _Flow:
     shape = graph.tensor(name).shape
     if not -len(shape) <= axis < len(shape):
@@ -161,6 +166,12 @@ class _Streamer:
                 return self._same(node, replace(flow, axis=axis - lost))
             case "softmax" if axis != attrs["axis"]:
                 return self._same(node, flow)
+            case "norm" if axis + 1 < len(graph.tensor(first).shape):
+                return self._same(node, flow)
+            case "group_norm" if _keeps(attrs["view"], graph.tensor(first), axis):
+                need, (outer, *rest) = self._same(node, flow), attrs["view"]
+                fresh = outer * flow.fresh // flow.rows
+                return replace(need, attrs={"view": (fresh, *rest)})
             case "concat" if attrs["axis"] != axis:
                 if self._alike(node):
                     return self._same(node, flow)

@@ -18,7 +18,6 @@ from pybuild.records import dataclass
 NORM, CURVE = "norm", "lookup"
 # functions of map that move values or change their type
 _OTHERS = ("copy", "cast")
-_FUNCTIONS = {"mul": "multiply", "add": "add", "sub": "subtract"}
 Users = Mapping[str, Sequence[Node]]
 
 
@@ -43,7 +42,7 @@ class Region:
 def regions(graph: Graph) -> dict[str, Region]:
     """By output; none shares a node with another."""
     users = graph.consumers()
-    norms = {one.output: one for one in _norms(graph, users)}
+    norms = {one.output: one for one in _norms(graph)}
     taken = {node.output for one in norms.values() for node in one.nodes}
     curves = _curves(graph, users, taken)
     return {**norms, **{one.output: one for one in curves}}
@@ -52,114 +51,22 @@ def regions(graph: Graph) -> dict[str, Region]:
 # ---- norms ---------------------------------------------------------------------------
 
 
-def _norms(graph: Graph, users: Users) -> Iterator[Region]:
-    makers = graph.producers()
-    for mean in graph.nodes:
-        found = _norm(graph, users, makers, mean) if _is_row_mean(mean, graph) else None
-        if found is not None and _is_closed(found, graph, users):
-            yield found
-
-
-def _is_row_mean(node: Node, graph: Graph) -> bool:
-    if node.op != "mean" or graph.tensor(node.output).dtype is not DType.FLOAT32:
-        return False
-    x, y = graph.tensor(node.inputs[0]).shape, graph.tensor(node.output).shape
-    axes = tuple(a % len(x) for a in node.attrs["axes"])
-    return axes == (len(x) - 1,) and y == (*x[:-1], 1) and x[-1] <= MOST
-
-
-def _norm(
-    graph: Graph, users: Users, makers: Mapping[str, Node], mean: Node
-) -> Region | None:
-    """The norm whose mean of squares this is: d * d, and d / sqrt(mean + epsilon)."""
-    square = makers.get(mean.inputs[0])
-    if square is None or not _does(square, "mul") or len({*square.inputs}) != 1:
-        return None
-    around = square.inputs[0]
-    less = makers.get(around)
-    first: list[Node] = []
-    source, centred = around, False
-    if less is not None and _does(less, "sub"):
-        taken = makers.get(less.inputs[1])
-        same = taken is not None and taken.inputs == less.inputs[:1]
-        if taken is not None and same and _is_row_mean(taken, graph):
-            source, centred, first = less.inputs[0], True, [taken, less]
-    plus = _only(users, mean.output, "add")
-    epsilon = _number(graph, plus, mean.output)
-    root = _only(users, plus.output, "sqrt") if plus is not None else None
-    if epsilon is None or plus is None or root is None:
-        return None
-    nodes = [*first, square, mean, plus, root]
-    over = _divided(graph, users, around, root.output)
-    if not over:
-        return None
-    nodes += over
-    constants: list[Array] = []
-    for op in ("mul", "add"):
-        last = nodes[-1].output
-        after = _only(users, last, op) if last not in graph.outputs else None
-        row = _row(graph, after, last)
-        if after is None or row is None:
-            break
-        nodes.append(after)
-        constants.append(row)
-    attrs: dict[str, Attr] = {"epsilon": epsilon, "centred": centred}
-    return Region(NORM, source, tuple(nodes), attrs, tuple(constants))
-
-
-def _divided(graph: Graph, users: Users, name: str, by: str) -> list[Node]:
-    """The nodes that divide a tensor by another, [] if what reads that does not."""
-    over = _only(users, by, "divide")
-    if over is not None and over.inputs == (name, by):
-        return [over]
-    inverse = _only(users, by, "reciprocal")
-    if over is not None and _number(graph, over, by) == 1 and over.inputs[1] == by:
-        inverse = over
-    product = _only(users, inverse.output, "mul") if inverse is not None else None
-    if inverse is None or product is None:
-        return []
-    return [inverse, product] if {*product.inputs} == {name, inverse.output} else []
-
-
-def _does(node: Node, what: str) -> bool:
-    """True if it is that operator, or `map` by that function."""
-    if node.op == "map":
-        return bool(node.attrs["fn"] == _FUNCTIONS.get(what, what))
-    return node.op == what and not node.attrs.get("clamp")
-
-
-def _only(users: Users, name: str, what: str) -> Node | None:
-    """The one reader, if it does that."""
-    found = users[name]
-    return found[0] if len(found) == 1 and _does(found[0], what) else None
-
-
-def _other(node: Node | None, name: str) -> str:
-    if node is None or len(node.inputs) != 2 or name not in node.inputs:
-        return ""
-    return node.inputs[1 - node.inputs.index(name)]
-
-
-def _number(graph: Graph, node: Node | None, name: str) -> float | None:
-    """The other operand of a node, if that is one number."""
-    other = _other(node, name)
-    if not other or not graph.known(other) or graph.tensor(other).size != 1:
-        return None
-    return float(graph.constants[other].reshape(-1)[0])
-
-
-def _row(graph: Graph, node: Node | None, name: str) -> Array | None:
-    """Constants for each element of a row, of the same in every row."""
-    other = _other(node, name)
-    if node is None or not other or not graph.known(other):
-        return None
-    count, value = graph.tensor(name).shape[-1], graph.constants[other]
-    if graph.tensor(node.output).shape != graph.tensor(name).shape:
-        return None
-    if value.size == 1:
-        return np.full(count, value.reshape(-1)[0], np.float32)
-    fits = value.size == count and value.shape[-1] == count
-    return value.reshape(count).astype(np.float32) if fits else None
+def _norms(graph: Graph) -> Iterator[Region]:
+    """Those whose groups are rows of the last axis, with known factors."""
+    for node in graph.nodes:
+        if node.op != "group_norm":
+            continue
+        x, view = graph.tensor(node.inputs[0]), tuple(node.attrs["view"])
+        is_row = view[1:3] == (1, 1) and x.shape[-1:] == view[3:] and view[3] <= MOST
+        known = all(graph.known(name) for name in node.inputs[1:] if name)
+        if not is_row or not known:
+            continue
+        constants = []
+        for index, name in enumerate(node.inputs[1:]):
+            value = np.full(view[3], 1.0 - index, np.float32)
+            constants.append(graph.constants[name].reshape(-1) if name else value)
+        attrs = {name: node.attrs[name] for name in ("epsilon", "centred")}
+        yield Region(NORM, x.name, (node,), attrs, tuple(constants))
 
 
 def _is_closed(region: Region, graph: Graph, users: Users) -> bool:

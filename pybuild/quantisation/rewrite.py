@@ -167,8 +167,17 @@ class _Rewrite:
         else:
             table = points(self.graph, region, before, self.edit.tensors[made])
             rows = [self.edit.constant(f"{made}.points", table)]
-        node = Node(region.op, last.name, (x, *rows), (made,), region.attrs)
+        clamp, whole = last.attrs.get("clamp"), made
+        if region.op == NORM and clamp:
+            whole = self.edit.fresh(f"{made}.unclamped")
+            quant = self.edit.tensors[made].quant
+            assert quant is not None
+            self._typed(whole, region.output, DType.INT16, quant)
+        node = Node(region.op, last.name, (x, *rows), (whole,), region.attrs)
         self.edit.nodes.append(node)
+        if whole != made:
+            clip = Node("clip", made, (whole,), (made,), {"clamp": clamp})
+            self.edit.nodes.append(clip)
 
     def _fitting(self, node: Node, name: str, dtype: DType) -> str:
         """An operand; of what moves values, in the quantisation of its output."""

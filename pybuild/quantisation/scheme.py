@@ -165,7 +165,8 @@ def refused(graph: Graph) -> Reasons:
 
 
 def _why_float(node: Node, graph: Graph) -> str:
-    if node.op not in (*WEIGHTED, *COMPUTED) and not is_move(node, graph):
+    known = (*WEIGHTED, *COMPUTED, "matmul")
+    if node.op not in known and not is_move(node, graph):
         return f"'{node.op}' has no int8 form here"
     names = [*moved(node), *node.outputs]
     other = [n for n in names if graph.tensor(n).dtype is not DType.FLOAT32]

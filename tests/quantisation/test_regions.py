@@ -11,6 +11,8 @@ import pybuild
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Quant, Tensor
 from pybuild.ops.fixed_point.curves16 import curve_between
+from pybuild.ops.interpret import interpret
+from pybuild.passes.products.norms import join_norms
 from pybuild.quantisation.curves import is_smooth, points
 from pybuild.quantisation.regions import CURVE, NORM, regions
 from pybuild.quantisation.scheme import wide_activation
@@ -40,7 +42,7 @@ def mlp(centred: bool = True, fn: str = "erf", shared: bool = False) -> Graph:
     make.output(make.op("dense", last, make.constant("w3", normal((4, 8), 4))), "y")
     if shared:
         make.output(make.op("copy", d), "z")
-    return make.build()
+    return join_norms(make.build())
 
 
 @pytest.mark.parametrize("centred", [True, False])
@@ -53,8 +55,8 @@ def test_a_norm_and_a_curve_are_found(centred: bool) -> None:
     norm = found["scaled"]
     assert norm.source == "first" and norm.attrs["centred"] is centred
     assert norm.attrs["epsilon"] == pytest.approx(1e-3)
-    np.testing.assert_array_equal(norm.constants[0], graph.constants["gamma"])
-    assert len(norm.nodes) == (8 if centred else 6)
+    np.testing.assert_array_equal(norm.constants[0], normal((8,), 1))
+    assert [node.op for node in norm.nodes] == ["group_norm"]
 
 
 def test_no_norm_whose_inside_others_read() -> None:
@@ -106,3 +108,25 @@ def test_a_factor_before_softmax_is_its_beta() -> None:
     made = scaled_softmax(make.build())
     assert [n.op for n in made.nodes] == ["softmax"]
     assert made.nodes[0].attrs["beta"] == 0.5
+
+
+def test_a_product_of_two_computed_tensors_is_int8() -> None:
+    """Of PointNet's transform: no softmax, and no norm, which would make it int16."""
+    make = pybuild.GraphBuilder("product")
+    x = make.input("x", (1, 12, 8))
+    a, b = (
+        make.op("dense", x, make.constant(f"w{n}", normal((8, 8), n))) for n in range(2)
+    )
+    y = make.op("matmul", a, b, transpose_b=True)
+    make.output(make.op("dense", y, make.constant("w2", normal((4, 12), 2))), "y")
+    graph = make.build()
+    data = np.random.default_rng(0).standard_normal((20, 1, 12, 8)).astype(np.float32)
+    made = pybuild.quantise(graph, {"x": data})
+    assert not made.report.floats
+    lowered = made.model.lower()
+    (product,) = [n for n in lowered.nodes if n.op == "matmul"]
+    names = (*product.inputs, product.output)
+    assert {lowered.tensor(n).dtype for n in names} == {DType.INT8}
+    net = made.model.build().host("llvm")
+    want = interpret(graph, {"x": data[0]})["y"]
+    assert np.abs(net.run(x=data[0])["y"] - want).max() < 0.05 * np.abs(want).max()

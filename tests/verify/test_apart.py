@@ -242,3 +242,16 @@ def test_a_float_input_has_a_wide_sample(
     assert main(["check", str(onnx), "--backend", "llvm"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "and a wide one: x of both signs, magnitudes 1e-30 to 1e+30" in said
+
+
+def test_sums_of_a_wide_sample_are_finite() -> None:
+    """The sum of a mean is finite in numpy, which has float64, and has to be in a
+    kernel: squares of a norm are close to the greatest float32."""
+    b = pybuild.GraphBuilder("wide")
+    x = b.input("x", (1, 64))
+    squares = b.op("mul", x, x)
+    b.output(b.op("mean", squares, axes=(1,), keepdims=True), "y")
+    wide = wide_sample(b.build())
+    assert wide is not None and wide.most == 1e12
+    x1 = wide.sample.inputs["x"].astype(np.float64)
+    assert (x1 * x1).sum() < 1e-4 * np.finfo(np.float32).max

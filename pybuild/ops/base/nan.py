@@ -64,6 +64,7 @@ RULES: dict[str, str] = {
     "depthwise_conv2d_sums": WHOLE,
     "scale_sums": PROPAGATES,
     "norm": PROPAGATES,
+    "group_norm": PROPAGATES,
     "image": WHOLE,
     "rfft": WHOLE,
     "auto_scale": WHOLE,

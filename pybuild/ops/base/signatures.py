@@ -199,6 +199,12 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "matmul": Signature(2, 2, {}, {"transpose_b": _FLAG}),
     "norm": Signature(1, 3, {"epsilon": _NUMBER, "centred": _FLAG}, packed=_WEIGHTS),
+    "group_norm": Signature(
+        1,
+        3,
+        {"epsilon": _NUMBER, "centred": _FLAG, "view": _ints(4, 1)},
+        _CLAMPED,
+    ),
     "conv": Signature(
         2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}
     ),

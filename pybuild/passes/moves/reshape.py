@@ -17,6 +17,7 @@ from pybuild.passes.edit import Edit, only_reader
 
 _ENDS = ("begin", "end", "strides")  # of a slice
 _SINKING = (*UNARY, *BINARY, "quantize")
+_NORMS = ("norm", "group_norm")
 
 # tensor -> what it is a reshape of, and the node that will make it until it has
 _Sources = dict[str, tuple[str, Node | None]]
@@ -96,7 +97,7 @@ def _sunk(edit: Edit, node: Node, sources: _Sources) -> bool:
     """Computes the node on what its inputs are reshapes of; its output is one."""
     if node.op == "norm" and not _has_rows(edit, node, sources):
         return False
-    if node.op not in (*_SINKING, "norm"):
+    if node.op not in (*_SINKING, *_NORMS):
         return False
     bases = [sources[name][0] if name in sources else None for name in node.inputs]
     wholes = [edit.tensors[base] for base in bases if base is not None]
@@ -105,7 +106,11 @@ def _sunk(edit: Edit, node: Node, sources: _Sources) -> bool:
         return False
     operands = []
     for name, base in zip(node.inputs, bases, strict=True):
-        at = base if base is not None else _fitting(edit, name, y, wholes[0])
+        at = base
+        if at is None and node.op == "group_norm":
+            at = name  # of channels, whatever shape x has
+        elif at is None:
+            at = _fitting(edit, name, y, wholes[0])
         if at is None:
             return False
         operands.append(at)

@@ -85,3 +85,41 @@ def test_a_mean_of_what_is_joined(shuffled: bool) -> None:
     }
     assert floats == {"quantize"}
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_norm_has_factors_of_integers() -> None:
+    """As quantize_static writes them: they are dequantised, and of the norm's node."""
+    o = Onnx(int8=True)
+    x = o.input((1, 6, 4, 8))
+    each = [
+        o._of(_CHANCE.integers(20, 127, 8).astype(np.int8), np.float32(0.01), 0)
+        for _ in range(2)
+    ]
+    y = o.node("InstanceNormalization", [x, *each])
+    graph, found, wanted = _ran(o.file(o.through(y, A)), (1, 8, 6, 4))
+    norm = next(n for n in graph.nodes if n.op == "group_norm")
+    assert len(norm.inputs) == 3 and not any(n.op == "map" for n in graph.nodes)
+    # where a float is between two integers, either may be the rounded one
+    assert np.abs(found - wanted).max() < 1.01 * A[0]
+    assert (found != wanted).mean() < 0.02
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "ReduceMax"])
+def test_maxima_of_a_function_are_of_bytes(kind: str) -> None:
+    """The function has no scale of its own in the file, as HardSwish by PT2E."""
+    o = Onnx(int8=True)
+    x = o.input((1, 6, 4, 8))
+    y = o.node("Mul", [x, o.node("Sigmoid", [x])])
+    if kind == "MaxPool":
+        y = o.node("MaxPool", [y], kernel_shape=[2, 2], strides=[2, 2])
+    else:
+        y = o.node("ReduceMax", [y, o.plain(places(2, 3))], keepdims=0)
+    graph, found, wanted = _ran(o.file(o.through(y, A)), (1, 8, 6, 4))
+    floats = {n.op for n in graph.nodes if _is_float(graph, n.output)}
+    assert floats <= {"dequantize", "transpose"}, floats
+    assert [n.op for n in graph.nodes].count("lookup") == 1
+    np.testing.assert_array_equal(found, wanted)
+
+
+def _is_float(graph: Graph, name: str) -> bool:
+    return graph.tensor(name).dtype is DType.FLOAT32

@@ -56,6 +56,10 @@ def adaptive(x: Any, count: int) -> Any:
 
 X = Ref("x")
 SOFT = np.asarray([-100, -20, -1, 0, 1.4, 1.6, 10, 90, 1e30], np.float32)
+NEAR = np.asarray([-0.9, -1e-9, 0, 1e-20, 3e-8, 1e-4, 0.7, 1.5, 9, 1e30, np.inf],
+                  np.float32)  # fmt: skip
+HELD = np.clip(A.astype(np.float64), 0.1, 0.9)
+ENDS = np.asarray([1, -np.inf, np.nan, np.inf], np.float32)
 # target, arguments, input, what it gives
 CASES: dict[str, tuple[str, Values, Any, Any]] = {
     "softplus by its threshold": (
@@ -93,6 +97,22 @@ CASES: dict[str, tuple[str, Values, Any, Any]] = {
     "axes exchanged": (
         "swapaxes.default", {"axis0": -1, "axis1": 0}, A, A.swapaxes(-1, 0)
     ),
+    "log1p": ("log1p.default", {}, NEAR, np.log1p(NEAR)),
+    "exp2": ("exp2.default", {}, A, np.exp2(A)),
+    "log of a sum of exp": ("logaddexp.default", {"other": Ref("w")}, A,
+                            np.logaddexp(A, A[0])),
+    "log of sigmoid": ("log_sigmoid_forward.default", {}, SOFT,
+                       -np.logaddexp(0, -SOFT).astype(np.float32)),
+    "logit": ("logit.default", {"eps": 0.1}, A,
+              np.log(HELD / (1 - HELD)).astype(np.float32)),
+    "hypot": ("hypot.default", {"other": Ref("w")}, A * np.float32(1e30),
+              np.hypot(A * np.float32(1e30), A[0])),
+    "soft shrink": ("softshrink.default", {"lambd": 0.4}, A,
+                    np.sign(A) * np.maximum(np.abs(A) - np.float32(0.4), 0)),
+    "hard shrink": ("hardshrink.default", {}, A, np.where(np.abs(A) > 0.5, A, 0)),
+    "infinite": ("isinf.default", {}, ENDS, np.isinf(ENDS)),
+    "windows": ("unfold.default", {"dimension": 1, "size": 2, "step": 1}, A,
+                np.stack([A[:, :2], A[:, 1:]], 1).swapaxes(2, 3)),
     "differences": ("diff.default", {"dim": 1, "prepend": X}, A,
                     np.diff(A, axis=1, prepend=A)),
     "differences of the last": ("diff.default", {}, A, np.diff(A)),

@@ -107,6 +107,66 @@ def expm1(w: Writer, call: Call) -> None:
     w.give("Where", w.op("Less", x, whole), near, far)
 
 
+def log1p(w: Writer, call: Call) -> None:
+    """log(1 + x), exact near 0: what 1 + x loses is put right by a factor.
+
+    Source  W. Kahan; D. Goldberg, What every computer scientist should know, theorem 4
+    """
+    x, kind = call.tensor("self"), w.kind(call.outputs[0])
+    whole = w.const(1, kind)
+    more = w.op("Add", x, whole)
+    rest, log = w.op("Sub", more, whole), w.op("Log", more)
+    none = w.op("Equal", rest, w.const(0, kind))
+    safe = w.op("Where", none, whole, rest)
+    near = w.op("Where", none, x, w.op("Div", w.op("Mul", log, x), safe))
+    w.give("Where", w.op("Less", x, whole), near, log)
+
+
+def exp2(w: Writer, call: Call) -> None:
+    w.give("Pow", w.const(2, w.kind(call.outputs[0])), call.tensor("self"))
+
+
+def log_add_exp(w: Writer, call: Call) -> None:
+    """log(exp(a) + exp(b)), by the greater one."""
+    a, b = call.tensor("self"), call.tensor("other")
+    less = w.op("Neg", w.op("Abs", w.op("Sub", a, b)))
+    w.give("Add", w.op("Max", a, b), w.op("Softplus", less))
+
+
+def log_sigmoid(w: Writer, call: Call) -> None:
+    w.give("Neg", w.op("Softplus", w.op("Neg", call.tensor("self"))))
+
+
+def logit(w: Writer, call: Call) -> None:
+    x, kind, eps = call.tensor("self"), w.kind(call.outputs[0]), call.get("eps")
+    if eps is not None:
+        x = w.op("Clip", x, w.const(eps, kind), w.const(1 - float(eps), kind))
+    w.give("Log", w.op("Div", x, w.op("Sub", w.const(1, kind), x)))
+
+
+def hypot(w: Writer, call: Call) -> None:
+    """sqrt(a * a + b * b), over the greater one, so that no square is too large."""
+    a, b = (w.op("Abs", call.tensor(name)) for name in ("self", "other"))
+    kind = w.kind(call.outputs[0])
+    most = w.op("Max", a, b)
+    none = w.op("Equal", most, w.const(0, kind))
+    safe = w.op("Where", none, w.const(1, kind), most)
+    parts = [w.op("Div", one, safe) for one in (a, b)]
+    squares = [w.op("Mul", one, one) for one in parts]
+    w.give("Mul", most, w.op("Sqrt", w.op("Add", *squares)))
+
+
+def shrink(hard: bool) -> Handler:
+    """x where it is further from 0 than a number; soft: less that number."""
+
+    def handler(w: Writer, call: Call) -> None:
+        least = float(call.get("lambd", 0.5))
+        bias = 0.0 if hard else least
+        w.give("Shrink", call.tensor("self"), lambd=least, bias=bias)
+
+    return handler
+
+
 def square(w: Writer, call: Call) -> None:
     x = call.tensor("self")
     w.give("Mul", x, x)
@@ -115,6 +175,10 @@ def square(w: Writer, call: Call) -> None:
 ARITHMETIC: dict[str, Handler] = {
     **dict.fromkeys(("div", "divide", "floor_divide", "true_divide"), div),
     "addcdiv": added("Div"), "addcmul": added("Mul"), "expm1": expm1,
+    "exp2": exp2, "hardshrink": shrink(True), "hypot": hypot,
+    **dict.fromkeys(("log_sigmoid", "log_sigmoid_forward"), log_sigmoid),
+    "log1p": log1p, "logaddexp": log_add_exp, "logit": logit,
+    "softshrink": shrink(False),
     "fmod": remainder, "lerp": lerp, "remainder": remainder, "square": square,
     "threshold": threshold, "trunc": trunc,
 }  # fmt: skip

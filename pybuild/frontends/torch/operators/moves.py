@@ -261,6 +261,18 @@ def topk(w: Writer, call: Call) -> None:
     w.op("TopK", x, w.ints([int(call.get("k"))]), to=call.outputs, **attrs)
 
 
+def unfold(w: Writer, call: Call) -> None:
+    """Windows along an axis: their elements are the last axis."""
+    x = call.tensor("self")
+    axis = w.axis(int(call.get("dimension")), w.rank(x))
+    size, step = int(call.get("size")), int(call.get("step"))
+    count = (w.shape(x)[axis] - size) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    made = w.op("Gather", x, w.const(places, "int64"), axis=axis)
+    rest = [i for i in range(w.rank(x) + 1) if i != axis + 1]
+    w.give("Transpose", made, perm=[*rest, axis + 1])
+
+
 def nothing(w: Writer, call: Call) -> None:
     """Ignore a check, or a size that is already a number."""
 
@@ -294,5 +306,5 @@ MOVES: dict[str, Handler] = {
     "roll": roll, "select": select, "slice": slice_, "stack": stack,
     "std": lambda w, call: variance(w, call, root=True),
     "sum": reduce("ReduceSum"), "topk": topk,
-    "tril": triangle(0), "triu": triangle(1), "unbind": unbind, "var": variance,
+    "tril": triangle(0), "triu": triangle(1), "unbind": unbind, "unfold": unfold, "var": variance,
 }  # fmt: skip
