@@ -157,7 +157,16 @@ def _ended(kind: str, **ends: float) -> Operator:
 ATEN: dict[str, Operator] = {
     **{kind: Operator(kind, ONNX[row].function) for kind, row in _AS_ONNX.items()},
     "celu": Operator("celu", Function(below_zero(_EXPM1, lambda x: x), _NEAR)),
+    "exp2": Operator("exp2", Function(np.exp2, Bound(40, TINY))),
     "expm1": Operator("expm1", Function(_EXPM1, _LINE)),
+    "hardshrink": Operator("hardshrink", Function(
+        lambda x: np.where(np.abs(x) <= 0.5, 0.0, x), Bound(0))),
+    "log_sigmoid": Operator("log_sigmoid", Function(
+        lambda x: -np.logaddexp(0, -x), Bound(3, TINY))),
+    "logit": Operator("logit", Function(
+        lambda x: np.log(x / (1 - x)), Bound(3, 3e-7))),
+    "softshrink": Operator("softshrink", Function(
+        lambda x: x - np.clip(x, -0.5, 0.5))),
     "square": Operator("square", Function(lambda x: x * x, Bound(0))),
     "threshold": Operator("threshold", Function(
         lambda x: np.where(x <= 1, 2.0, x), Bound(0)),
@@ -176,6 +185,7 @@ ATEN: dict[str, Operator] = {
     "hardtanh": Operator("hardtanh", Function(held(-1, 1), Bound(0))),
     "leaky_relu": Operator("leaky_relu", _LEAKY, {"negative_slope": 0.2}),
     "log10": Operator("log10", Function(np.log10, Bound(3))),
+    "log1p": Operator("log1p", Function(np.log1p, Bound(4))),
     "log2": Operator("log2", Function(np.log2, Bound(3))),
     "pow": Operator("pow", ONNX["Pow"].function, {"exponent": 1.75}),
     "relu6": Operator("relu6", Function(held(0, 6), Bound(0))),

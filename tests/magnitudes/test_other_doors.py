@@ -126,13 +126,15 @@ def test_a_file_of_torch_export() -> None:
     assert len(seen) == 2  # its input begins at 0
 
 
-# elementwise operators of ATen that are not a function of one float, or only move it
+# elementwise operators of ATen that are not a function of one float, or only move it;
+# log_sigmoid_forward is log_sigmoid with a second output that nothing reads
 OTHERS = frozenset((
     "__and__", "__or__", "__xor__", "_to_copy", "add", "addcdiv", "addcmul",
     "alias", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
     "contiguous", "copy", "detach", "div", "divide", "dropout", "eq",
-    "feature_dropout", "floor_divide", "fmod", "ge", "glu", "gt", "isnan", "le",
-    "lerp", "lift_fresh_copy", "log_softmax", "logical_and", "logical_not",
+    "feature_dropout", "floor_divide", "fmod", "ge", "glu", "gt", "hypot", "isinf",
+    "isnan", "le", "lerp", "lift_fresh_copy", "log_sigmoid_forward", "log_softmax",
+    "logaddexp", "logical_and", "logical_not",
     "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mul",
     "multiply", "native_dropout", "ne", "prelu", "remainder", "rsub", "softmax",
     "sub", "subtract", "to", "true_divide", "type_as", "where",

@@ -1,6 +1,6 @@
-"""Curves of real numbers as Loop IR: hyperbolic functions, erf, activations.
+"""Curves of real numbers as Loop IR: hyperbolic functions, activations.
 
-Built on floats.py; erf is a Chebyshev fit made for this file. Angles: angles.py.
+Built on floats.py. Angles: angles.py; erf and GELU: erf.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import functools
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from pybuild.dtype import DType
 from pybuild.ir.loop import FLOAT32, Expr, Intrin, Var, equal, select
+from pybuild.kernels.math.erf import erf, gelu
 from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.math.floats import (
     Lets,
@@ -257,74 +256,6 @@ def atanh(dtype: DType) -> Intrin:
     value = select(size < 1.0, inside, select(equal(size, 1.0), r.infinity, r.nan))
     signed = select(x < 0.0, 0.0 - value, value)
     return made(r, "atanh", lets, signed)
-
-
-@functools.cache
-def _erf_fit(terms: int) -> tuple[float, ...]:
-    """erfc(x) * exp(x^2) over t = 2 / (2 + x) in (0, 1], as powers of 2t - 1."""
-    from numpy.polynomial import chebyshev
-
-    def scaled(u: float) -> float:
-        x = 2 / max((u + 1) / 2, 1e-9) - 2
-        if x < 2:
-            return math.erfc(x) * math.exp(x * x)
-        rest = 0.0  # of Laplace's continued fraction
-        for k in range(200, 0, -1):
-            rest = k / 2 / (x + rest)
-        return 1 / ((x + rest) * math.sqrt(math.pi))
-
-    fit = chebyshev.chebinterpolate(np.vectorize(scaled), terms)
-    return tuple(float(c) for c in fit)
-
-
-def _erf_parts(r: Real, x: Expr, size: Var, square: Var) -> tuple[Lets, Expr, Expr]:
-    """erf(x) by its series, near 0; and 1 - erf(size), by Clenshaw's recurrence."""
-    u = r.var("u")
-    fit = _erf_fit(r.erf_terms)
-    lets: Lets = [(square, size * size), (u, r.number(4.0) / (size + 2.0) - 1.0)]
-    before: Expr = r.number(0.0)
-    now: Expr = r.number(fit[-1])
-    for k in range(len(fit) - 2, 0, -1):
-        var = r.var(f"b{k}")
-        lets.append((var, u * 2.0 * now - before + r.number(fit[k])))
-        before, now = now, var
-    tail = (u * now - before + r.number(fit[0])) * exp(r.dtype)(0.0 - square)
-    scale = 2 / math.sqrt(math.pi)
-    count = 8 if r.dtype is FLOAT32 else 14
-    series = [
-        scale * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(count)
-    ]
-    return lets, x * polynomial(r, square, series), tail
-
-
-@functools.cache
-def erf(dtype: DType) -> Intrin:
-    """1 - exp(-x^2) * fit, by Clenshaw's recurrence; near 0 by series."""
-    r = real(dtype)
-    x, size, square, far = (r.var(n) for n in ("x", "size", "square", "far"))
-    more, near, tail = _erf_parts(r, x, size, square)
-    lets: Lets = [(size, select(x < 0.0, 0.0 - x, x)), *more]
-    lets.append((far, r.number(1.0) - tail))
-    signed = select(x < 0.0, 0.0 - far, far)
-    return made(r, "erf", lets, select(size < 0.75, near, signed))
-
-
-@functools.cache
-def gelu(dtype: DType) -> Intrin:
-    """x times the share of a normal distribution below x, (1 + erf(x / sqrt(2))) / 2"""
-    r = real(dtype)
-    x, size, square, part = (r.var(n) for n in ("x", "size", "square", "part"))
-    more, near, tail = _erf_parts(r, part, size, square)
-    half = r.var("half")
-    lets: Lets = [
-        (part, x * r.number(math.sqrt(0.5))),
-        (size, select(x < 0.0, 0.0 - part, part)),
-        *more,
-        (half, tail * 0.5),
-    ]
-    far = select(x < 0.0, half, r.number(1.0) - half)
-    share = select(size < 0.75, near * 0.5 + 0.5, far)
-    return made(r, "gelu", lets, x * share)
 
 
 UNARY: dict[str, Callable[[DType], Intrin]] = {

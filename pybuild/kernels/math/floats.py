@@ -48,7 +48,6 @@ class Real:
         self.fraction, self.bias = (23, 127) if single else (52, 1023)
         self.exp_terms, self.log_terms = (8, 6) if single else (14, 13)
         self.sine_terms, self.atan_terms = (5, 7) if single else (9, 15)
-        self.erf_terms = 14 if single else 27
         # ln(2) and pi / 2: the first part has few bits, so that n times it is exact
         self.first_bits = 8 if single else 20
 

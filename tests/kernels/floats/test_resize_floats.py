@@ -60,7 +60,7 @@ def test_by_c_with_sanitizers(tmp_path: Path) -> None:
 
 def test_on_a_board() -> None:
     require("arm-none-eabi-gcc")
-    model, on = pybuild.load(files("bilinear", False)[0]), device("mps3-an547")
+    model, on = pybuild.load(files("bilinear", False)["tflite"]), device("mps3-an547")
     library = model.build(name="net", target="cortex-m55")
     kernels = [step.candidate.func for step in library.plan.steps]
     assert any(k and k.name == "resize_bilinear_f32_mve" for k in kernels)

@@ -156,15 +156,20 @@ def hypot(w: Writer, call: Call) -> None:
     w.give("Mul", most, w.op("Sqrt", w.op("Add", *squares)))
 
 
-def shrink(hard: bool) -> Handler:
-    """x where it is further from 0 than a number; soft: less that number."""
+def hard_shrink(w: Writer, call: Call) -> None:
+    """0 where x is at most a number from 0, else x; NaN stays NaN."""
+    x, kind = call.tensor("self"), w.kind(call.outputs[0])
+    least = w.const(float(call.get("lambd", 0.5)), kind)
+    near = w.op("LessOrEqual", w.op("Abs", x), least)
+    w.give("Where", near, w.const(0, kind), x)
 
-    def handler(w: Writer, call: Call) -> None:
-        least = float(call.get("lambd", 0.5))
-        bias = 0.0 if hard else least
-        w.give("Shrink", call.tensor("self"), lambd=least, bias=bias)
 
-    return handler
+def soft_shrink(w: Writer, call: Call) -> None:
+    """x less what it has within limits."""
+    x, kind = call.tensor("self"), w.kind(call.outputs[0])
+    most = float(call.get("lambd", 0.5))
+    ends = (w.const(end, kind) for end in (-most, most))
+    w.give("Sub", x, w.op("Clip", x, *ends))
 
 
 def square(w: Writer, call: Call) -> None:
@@ -175,10 +180,10 @@ def square(w: Writer, call: Call) -> None:
 ARITHMETIC: dict[str, Handler] = {
     **dict.fromkeys(("div", "divide", "floor_divide", "true_divide"), div),
     "addcdiv": added("Div"), "addcmul": added("Mul"), "expm1": expm1,
-    "exp2": exp2, "hardshrink": shrink(True), "hypot": hypot,
+    "exp2": exp2, "hardshrink": hard_shrink, "hypot": hypot,
     **dict.fromkeys(("log_sigmoid", "log_sigmoid_forward"), log_sigmoid),
     "log1p": log1p, "logaddexp": log_add_exp, "logit": logit,
-    "softshrink": shrink(False),
+    "softshrink": soft_shrink,
     "fmod": remainder, "lerp": lerp, "remainder": remainder, "square": square,
     "threshold": threshold, "trunc": trunc,
 }  # fmt: skip
