@@ -5,6 +5,7 @@ registers; on vectors they are two of four lanes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -104,7 +105,8 @@ class _Code:
         self.centred = bool(node.attrs["centred"])
         self.lines, self.flat = rows == 1, rows == 1 or groups == 1
         self.alone = inner == 1 and not self.lines  # each channel is a group
-        by_rows = self.lines and groups == 1
+        row = math.prod(graph.tensor(node.output).shape[2:])
+        by_rows = self.lines and groups == 1 and row % inner == 0
         make = elementwise_operands if by_rows else whole_operands
         self.operands = make(node, graph)
         self.limits = FloatClamp(*clamp_of(node))

@@ -1,4 +1,5 @@
-"""Functions of one int8 tensor become tables of 256 bytes, or layers of one tap.
+"""Functions of one int8 tensor become tables of 256 bytes or floats, or layers of one
+tap.
 
 What each integer becomes is computed at build time by the nodes themselves, a GELU of
 floats for example. What has constants of each channel becomes layers: affine.py for
@@ -31,6 +32,8 @@ _ONE = (*UNARY, "quantize", "lookup")
 _SINGLE = (*_ONE, *_TWO, "dequantize")
 # of map: these change the shape, or the type of what has no scale
 _OTHERS = ("copy", "cast")
+# functions of floats that take no longer than an entry of a table
+_CHEAP = ("abs", "add", "clip", "leaky_relu", "multiply", "negate", "subtract")
 _INPUT = np.arange(-128, 128).astype(np.int8)
 # how many tensors back a root is looked for
 _FARTHEST = 32
@@ -52,8 +55,8 @@ class _Chain:
 
 def use_tables(graph: Graph, rounding: str) -> Graph:
     """Each int8 tensor that is a function of one int8 tensor as a lookup, where that
-    costs less. Between a dequantize and a quantize it is computed as floats, as the
-    file says.
+    costs less, and each float that the file does not round. Between a dequantize and a
+    quantize it is computed as floats, as the file says.
 
     rounding  litert | tflm | single | onnx
     """
@@ -66,6 +69,8 @@ def use_tables(graph: Graph, rounding: str) -> Graph:
         new: tuple[Node, ...] = (node,)
         if _is_whole(graph.tensor(node.output)) and not graph.known(node.output):
             new = _as_table(edit, node, search.chains(node), rounding)
+        elif _is_dear(node, graph) and not search.is_rounded(node.output):
+            new = _as_reals(edit, node, search.chains(node), rounding)
         made[node.output] = new
         needed.update(name for one in new for name in one.inputs)
     if all(made.get(node.output, (node,)) == (node,) for node in graph.nodes):
@@ -129,6 +134,14 @@ class _Search:
         self._users = graph.consumers()
         self._places = {node.output: i for i, node in enumerate(graph.nodes)}
 
+    def is_rounded(self, name: str) -> bool:
+        """True if all that reads a tensor makes integers of it."""
+        users = self._users[name]
+        return bool(users) and all(
+            user.op == "quantize" and bool(user.attrs.get("simulated"))
+            for user in users
+        )
+
     def chains(self, last: Node) -> list[_Chain]:
         """From each int8 root, the nearest first."""
         roots = self._sources.get(last.output, ())
@@ -185,6 +198,34 @@ def _as_table(
             line = Line(edit.old.tensor(chain.root), node, reals, table)
             if layers := as_layers(edit, line, rounding):
                 return layers
+    return (node,)
+
+
+def _is_dear(node: Node, graph: Graph) -> bool:
+    """True for floats of which a function may take longer than a table's entry."""
+    y = graph.tensor(node.output)
+    return y.dtype is DType.FLOAT32 and y.size >= _INPUT.size
+
+
+def _as_reals(
+    edit: Edit, node: Node, chains: Sequence[_Chain], rounding: str
+) -> tuple[Node, ...]:
+    """Floats that are a function of one int8, as a table of 256 floats."""
+    for chain in chains[:1]:
+        dear = any(
+            str(one.attrs.get("fn", one.op)) not in _CHEAP
+            for one in chain.nodes
+            if one.op in (*UNARY, "map")
+        )
+        if not dear or not chain.closed or chain.channels > 1:
+            continue
+        try:
+            made = _made(edit.old, chain, rounding)
+        except BuildError:  # said with all others when kernels are chosen
+            made = None
+        if made is not None and made[0].dtype == np.float32:
+            name = edit.constant(f"{node.output}.table", made[0][:, 0].copy())
+            return (replace(node, op="lookup", inputs=(chain.root, name), attrs={}),)
     return (node,)
 
 

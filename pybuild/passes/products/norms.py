@@ -324,7 +324,8 @@ def _view_of(norm: _Norm, graph: Graph, reader: _Reader) -> tuple[View, bool] | 
     for turned in ways:
         owners = _ordered(norm.owners, shape, turned)
         view = _view(np.asarray(owners, np.int64))
-        for one in _finer(view, shape[0]) if view is not None else ():
+        order = (shape[0], *shape[2:], shape[1]) if turned else shape
+        for one in _finer(view, order) if view is not None else ():
             count = one[2] * one[3]
             rows = (
                 _ordered(each, shape, turned).reshape(-1, count)
@@ -360,9 +361,14 @@ def _first(true: npt.NDArray[np.bool_], none: int) -> int:
     return found if true[found] else none
 
 
-def _finer(view: View, images: int) -> Iterator[View]:
-    """The view, and that in which lines of an image have factors of their own."""
+def _finer(view: View, shape: tuple[int, ...]) -> Iterator[View]:
+    """The view, and those in which lines of an image have factors of their own, or
+    all of a line's rows the same ones."""
     yield view
     outer, rows, groups, inner = view
-    if rows == groups == 1 and outer % images == 0 and outer > images:
-        yield images, 1, outer // images, inner
+    if rows == groups == 1:
+        images, last = shape[0], shape[-1]
+        if outer % images == 0 and outer > images:
+            yield images, 1, outer // images, inner
+        if last and inner % last == 0 and inner > last:
+            yield outer, inner // last, 1, last

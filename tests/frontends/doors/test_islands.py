@@ -123,3 +123,19 @@ def test_maxima_of_a_function_are_of_bytes(kind: str) -> None:
 
 def _is_float(graph: Graph, name: str) -> bool:
     return graph.tensor(name).dtype is DType.FLOAT32
+
+
+@pytest.mark.parametrize("kind", ["Elu", "Exp"])
+def test_a_function_that_is_not_rounded_is_a_table_of_floats(kind: str) -> None:
+    """As before a bilinear Resize, which ONNX Runtime computes of floats."""
+    o = Onnx(int8=True)
+    y = o.node(kind, [o.input((1, 8, 8, 8))])
+    half = {"coordinate_transformation_mode": "half_pixel", "mode": "linear"}
+    sizes = o.plain(np.array([1, 1, 2, 2], np.float32))
+    y = o.through(o.node("Resize", [y, "", sizes], **half), A)
+    graph, found, wanted = _ran(o.file(y), (1, 8, 8, 8))
+    ops = [n.op for n in graph.nodes if _is_float(graph, n.output)]
+    ends = ("dequantize", "transpose")
+    assert [op for op in ops if op not in ends] == ["lookup", "resize_bilinear"]
+    assert np.abs(found - wanted).max() < 1.01 * A[0]
+    assert (found != wanted).mean() < 0.02

@@ -35,6 +35,7 @@ def onnx(kind: str) -> bytes:
     norms: dict[str, list[NodeSpec]] = {
         "instance": [("InstanceNormalization", ["a", "s", "b"], ["n"], {})],
         "group": [("GroupNormalization", ["a", "s", "b"], ["n"], {"num_groups": 4})],
+        "whole": [("GroupNormalization", ["a", "s", "b"], ["n"], {"num_groups": 1})],
         # as torch exports it
         "reshaped": [
             ("Reshape", ["a", "groups"], ["g"], {}),
@@ -61,8 +62,8 @@ def channels_last(groups: int) -> Graph:
     x = b.input("x", (1, 12, 12, 3))
     w = b.constant("w", np.moveaxis(numbers(_C, 3, 3, 3), 1, -1))
     y = b.op("conv2d", x, w, pads=(1, 1, 1, 1))
-    axes, shape = ((1, 2), None)
-    if groups < _C:
+    axes, shape = ((1, 2), None) if groups > 1 else ((1, 2, 3), None)
+    if 1 < groups < _C:
         axes, shape = (1, 2, 4), (1, 12, 12, groups, _C // groups)
         y = b.op("reshape", y, shape=shape)
     away = b.op("sub", y, b.op("mean", y, axes=axes, keepdims=True))
@@ -87,13 +88,13 @@ def middle(graph: Graph) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("kind", ["instance", "group", "reshaped"])
+@pytest.mark.parametrize("kind", ["instance", "group", "reshaped", "whole"])
 def test_a_norm_is_one_node_through_each_door(kind: str) -> None:
     model = pybuild.load(onnx(kind))
-    groups = _C if kind == "instance" else 4
+    groups = {"instance": _C, "whole": 1}.get(kind, 4)
     found = middle(model.lower())
     assert found == middle(pybuild.build(channels_last(groups)).plan.graph)
-    view = (1, 144, _C, 1) if kind == "instance" else (1, 144, 4, 4)
+    view = (1, 144, groups, _C // groups)
     assert [op for op, *_ in found] == ["conv2d", "group_norm", "conv2d"]
     assert found[1][2:] == (view, (0.0, None))
 
@@ -134,9 +135,11 @@ def test_it_is_numpys_in_every_form(back_end: str) -> None:
         b = pybuild.GraphBuilder("forms")
         for n, view in enumerate([
             (1, 9, 16, 1), (2, 5, 13, 1), (1, 6, 4, 4), (1, 9, 1, 24), (2, 1, 3, 20),
-            (1, 7, 2, 13), (6, 1, 1, 5),
+            (1, 7, 2, 13), (6, 1, 1, 5), (1, 1, 1, 384), (4, 1, 1, 24),
         ]):  # fmt: skip
-            x = b.input(f"x{n}", view)
+            # of the last but one a row is not a group, of the last one it is four
+            shape = {7: (1, 4, 6, 16), 8: (1, 2, 4, 12)}.get(n, view)
+            x = b.input(f"x{n}", shape)
             count = view[2] * view[3]
             each = [b.constant(f"{name}{n}", numbers(count)) for name in "fo"]
             y = b.op("group_norm", x, *each[: 2 - n % 3], epsilon=1e-3,
