@@ -37,6 +37,7 @@ class Board:
     second   a further core that sees the same memory; chip: how it is started
     facts    of the chip
     flash_command  puts the ELF file {} into its flash; "": none is known
+    vectors  where the core finds its vector table, if not where flash begins
     console  C file of the functions of crt/port.h that only the board knows
     """
 
@@ -58,6 +59,7 @@ class Board:
     chip: str = ""
     flash_command: str = ""
     memories: Mapping[str, Memory] = field(default_factory=dict)
+    vectors: int | None = None
 
 
 def board_names() -> tuple[str, ...]:
@@ -132,6 +134,7 @@ def _read(folder: Path, reader: Reader) -> Board | None:
         chip=chip.starter,
         flash_command=reader.text_or(own, "program", own_file),
         memories=chip.memories,
+        vectors=chip.vectors,
     )
 
 

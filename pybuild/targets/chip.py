@@ -44,6 +44,8 @@ class Chip:
     charge    microamperes for each MHz while it computes, at `volts`; 0: not given
     wait_states  of its flash at its highest clock, where no cache helps; None: no
               source has them
+    vectors   where the core finds its vector table after reset, if not where flash
+              begins
     image     it is not a chip that can be bought
     source    where the facts are from; note: what else a user must know
     stated    the facts that its file has, of FACTS, and "memory.NAME"
@@ -70,6 +72,7 @@ class Chip:
     source: str = ""
     note: str = ""
     wait_states: int | None = None
+    vectors: int | None = None
     stated: tuple[str, ...] = ()
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -121,6 +124,7 @@ def read_chip(file: Path, reader: Reader) -> Chip:
         source=reader.text_or(given, "source", file),
         note=reader.text_or(given, "note", file),
         wait_states=_wait_states(given, file, reader),
+        vectors=reader.number(given, "vectors", file) if "vectors" in given else None,
         stated=_stated(given),
         compared=_compared(given, file, reader),
     )

@@ -13,6 +13,7 @@ from pybuild.files.read import WRITTEN, read_text
 from pybuild.files.shape import shown
 from pybuild.records import dataclass
 
+_OWN = ("flash", "ram", "vectors")  # names of memories that every board may have
 _SIZE = re.compile(r"([0-9]{1,12})([KM]?)")
 _SCALE = {"": 1, "K": 1024, "M": 1024**2}
 # how some numbers are written
@@ -119,6 +120,6 @@ class Reader:
             self.wrong(file, "'memory' must hold tables, as [memory.dtcm]")
             return {}
         for name in given:
-            if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in ("flash", "ram"):
+            if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in _OWN:
                 self.wrong(file, f"'memory.{name}' cannot be the name of a memory")
         return {name: self.memory(given, name, file) for name in sorted(given)}

@@ -117,7 +117,7 @@ BOARD = {"soc": "chip", "program": "flash {}",
 CHIP = {"cpu": "cortex-m4", "title": "x", "hz": 1000000, "start_hz": 1000, "cores": 2,
         "flash": {"origin": 0, "size": "256K"}, "ram": {"origin": 1, "size": "64K"},
         "memory": {"dtcm": {"origin": 2, "size": "8K"}}, "fpu": "single", "dsp": True,
-        "wait_states": 2, "source": "x", "note": "y", "image": False,
+        "wait_states": 2, "vectors": 0, "source": "x", "note": "y", "image": False,
         "energy": {"microamperes_per_mhz": 100, "volts": 3.3},
         "second": {"cpu": "cortex-m4", "chip": "sse200"}, "beside": "cortex-m4",
         "compared": {"text": ["hz"]}}  # fmt: skip

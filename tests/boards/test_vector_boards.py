@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards.device import program_of, run_program
 from tests.boards.devices import device
 from tests.boards.side_by_side import built, must_equal_numpy
 from tests.kernels.kernel_cases import Case
@@ -43,3 +45,16 @@ def test_random_layers(chain: str, emit: str) -> None:
     kernels = [s.candidate.func.name for s in library.plan.steps if s.candidate.func]
     assert sum("mve" in name for name in kernels) > len(kernels) * 2 // 3
     must_equal_numpy(board, library, _cases(emit))
+
+
+def test_weights_larger_than_the_memory_beside_the_core() -> None:
+    """716,800 bytes: the machine has 512 KB there, and 2 MB of SRAM for programs."""
+    chance, builder = np.random.default_rng(1), pybuild.GraphBuilder("large")
+    x = builder.input("x", (1, 256))
+    weights = chance.normal(0, 1, (700, 256)).astype(np.float32)
+    builder.output(builder.op("dense", x, builder.constant("w", weights)), "y")
+    library = pybuild.build(builder.build(), target="cortex-m55")
+    board, given = device("mps3-an547", "gcc"), chance.normal(0, 1, (1, 256))
+    x32 = given.astype(np.float32)
+    (found,) = run_program(board, program_of(board, library), [{"x": x32}])
+    np.testing.assert_allclose(found["y"], x32 @ weights.T, 1e-4, 1e-4)

@@ -36,6 +36,7 @@ _DATA = ("_weights.c", "_params.c")
 _SHARED = ("runtime", "board")  # roles whose files are alike for all models
 _OBJECTS: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
 _SECOND = "board_second_reset"
+_VECTORS = 4096  # bytes of memory for a vector table that lies by itself
 _ON_CORES = "run_on_cores"  # of the runner: the run on two equal cores
 PUSHES = "push_row"  # of the runner: hands a row to the model
 ENTRIES = {"arm": "board_reset", "riscv": "board_entry", "xtensa": "board_entry"}
@@ -128,6 +129,9 @@ def linker_script(board: Board, core: Core, stack: int, second: int = 0) -> str:
     second  bytes of the second core's stack
     """
     text = (boards() / "common" / "link.ld.in").read_text(encoding="utf-8")
+    memories = dict(board.memories)
+    if board.vectors is not None:
+        memories["vectors"] = Memory(board.vectors, _VECTORS)
     return _At(text).substitute(
         board=board.name,
         entry=ENTRIES[core.arch],
@@ -135,9 +139,10 @@ def linker_script(board: Board, core: Core, stack: int, second: int = 0) -> str:
         flash_size=board.flash.size,
         ram_origin=f"0x{board.ram.origin:08X}",
         ram_size=board.ram.size,
+        vectors="FLASH" if board.vectors is None else "VECTORS",
         stack=stack,
         second_stack=second,
-        memories="".join(_memory_line(n, m) for n, m in board.memories.items()),
+        memories="".join(_memory_line(n, m) for n, m in memories.items()),
         regions="".join(map(_region_line, board.memories)),
     )
 

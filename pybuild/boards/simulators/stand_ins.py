@@ -20,18 +20,23 @@ CONSOLE = "semihosting"
 
 @dataclass(frozen=True)
 class StandIn:
-    """A machine of QEMU that has a core, and what room its memories have."""
+    """A machine of QEMU that has a core, and what room its memories have.
+
+    vectors  where the core finds its vector table, if not where flash begins
+    """
 
     system: str
     machine: str
     flash: Memory
     ram: Memory
     arguments: tuple[str, ...] = ()
+    vectors: int | None = None
 
 
 _M55 = StandIn(
-    "arm", "mps3-an547", Memory(0, 512 * _K), Memory(0x60000000, 64 * _K * _K)
-)
+    "arm", "mps3-an547", Memory(0x01000000, 2048 * _K),
+    Memory(0x60000000, 64 * _K * _K), vectors=0,
+)  # fmt: skip
 _RV32 = StandIn(
     "riscv32", "virt",
     Memory(0x80000000, 32 * _K * _K), Memory(0x84000000, 32 * _K * _K),
@@ -109,6 +114,7 @@ def in_qemu(board: Board) -> Board:
         flash=Memory(other.flash.origin, flash),
         ram=Memory(other.ram.origin, board.ram.size),
         memories=memories,
+        vectors=other.vectors,
         system=other.system,
         machine=other.machine,
         arguments=other.arguments,
