@@ -341,14 +341,14 @@ def _ordered(each: Array, shape: tuple[int, ...], turned: bool) -> Array:
 
 def _view_of(norm: _Norm, graph: Graph, reader: _Reader) -> tuple[View, bool] | None:
     """The view that an operator has, and whether it is one of channels last: where
-    factors are those of channels, or where x has them last anyway."""
+    factors are not those of the last axis, or where x has its channels last anyway."""
     shape = graph.tensor(norm.source).shape
     ways = [False, True] if len(shape) > 2 else [False]
     maker = reader.makers.get(norm.source)
     first = (0, len(shape) - 1, *range(1, len(shape) - 1))
-    if maker is not None and maker.op == "transpose" and len(ways) > 1:
+    if maker is not None and maker.op == "transpose" and len(shape) > 3:
         ways = ways[:: -1 if tuple(maker.attrs["perm"]) == first else 1]
-    found: list[tuple[View, bool]] = []
+    found: list[tuple[bool, View, bool]] = []
     for turned in ways:
         owners = _ordered(norm.owners, shape, turned)
         view = _view(np.asarray(owners, np.int64))
@@ -361,8 +361,9 @@ def _view_of(norm: _Norm, graph: Graph, reader: _Reader) -> tuple[View, bool] | 
                 if each is not None
             )
             if all((row == row[:1]).all() for row in rows):
-                found.append((one, turned))
-    return min(found, key=lambda one: one[0][2] * one[0][3], default=None)
+                found.append((count > order[-1], one, turned))
+    best = min(found, key=lambda one: one[0], default=None)
+    return best and best[1:]
 
 
 def _view(owners: Numbers) -> View | None:

@@ -306,5 +306,6 @@ MOVES: dict[str, Handler] = {
     "roll": roll, "select": select, "slice": slice_, "stack": stack,
     "std": lambda w, call: variance(w, call, root=True),
     "sum": reduce("ReduceSum"), "topk": topk,
-    "tril": triangle(0), "triu": triangle(1), "unbind": unbind, "unfold": unfold, "var": variance,
+    "tril": triangle(0), "triu": triangle(1), "unbind": unbind, "unfold": unfold,
+    "var": variance,
 }  # fmt: skip
