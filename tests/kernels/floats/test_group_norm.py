@@ -161,7 +161,8 @@ def test_it_is_numpys_in_every_form(back_end: str) -> None:
         graph = b.build()
         library = pybuild.build(graph, target=target)
         given = {x: 3 + 2 * numbers(*graph.tensor(x).shape) for x in graph.inputs}
-        want, found = interpret(graph, given), library.host(back_end).run(**given)
+        want: dict[str, Any] = dict(interpret(graph, given))
+        found = library.host(back_end).run(**given)
         for name, value in found.items():
             np.testing.assert_allclose(value, want[name], 1e-5, 1e-5, err_msg=name)
 
