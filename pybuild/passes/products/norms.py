@@ -8,7 +8,6 @@ a tensor of the numbers of its elements is broadcast as the operand is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,13 +18,18 @@ from pybuild.ir.graph import Attr, Graph, Node
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit, only_reader
+from pybuild.passes.products.norm_views import (
+    Numbers,
+    View,
+    finer,
+    ordered,
+    view_by_owners,
+)
 from pybuild.passes.spellings import word_of
 from pybuild.records import dataclass
 
 _MOST = 1 << 24  # elements of a tensor whose elements are looked at by number
-Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-View = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +95,7 @@ def _write(edit: Edit, norm: _Norm, view: View, turned: bool) -> None:
         if each is None:
             inputs.append("")
             continue
-        value = _ordered(each, shape, turned)[: view[2] * view[3]]
+        value = ordered(each, shape, turned)[: view[2] * view[3]]
         inputs.append(edit.constant(f"{name}.{kind}", value.astype(np.float32)))
     while not inputs[-1]:
         inputs.pop()
@@ -304,71 +308,28 @@ class _Reader:
 # ---- how its elements are read -------------------------------------------------------
 
 
-def _ordered(each: Array, shape: tuple[int, ...], turned: bool) -> Array:
-    """Values of elements in their order, or with channels last."""
-    if not turned:
-        return each
-    return np.moveaxis(each.reshape(shape), 1, -1).reshape(-1)
-
-
 def _view_of(norm: _Norm, graph: Graph, reader: _Reader) -> tuple[View, bool] | None:
     """The view that an operator has, and whether it is one of channels last: where
-    factors are those of channels, or where x has them last anyway."""
+    factors are not those of the last axis, or where x has its channels last anyway."""
     shape = graph.tensor(norm.source).shape
     ways = [False, True] if len(shape) > 2 else [False]
     maker = reader.makers.get(norm.source)
     first = (0, len(shape) - 1, *range(1, len(shape) - 1))
-    if maker is not None and maker.op == "transpose" and len(ways) > 1:
+    if maker is not None and maker.op == "transpose" and len(shape) > 3:
         ways = ways[:: -1 if tuple(maker.attrs["perm"]) == first else 1]
-    found: list[tuple[View, bool]] = []
+    found: list[tuple[bool, View, bool]] = []
     for turned in ways:
-        owners = _ordered(norm.owners, shape, turned)
-        view = _view(np.asarray(owners, np.int64))
+        owners = ordered(norm.owners, shape, turned)
+        view = view_by_owners(np.asarray(owners, np.int64))
         order = (shape[0], *shape[2:], shape[1]) if turned else shape
-        for one in _finer(view, order) if view is not None else ():
+        for one in finer(view, order) if view is not None else ():
             count = one[2] * one[3]
             rows = (
-                _ordered(each, shape, turned).reshape(-1, count)
+                ordered(each, shape, turned).reshape(-1, count)
                 for each in (norm.factors, norm.offsets)
                 if each is not None
             )
             if all((row == row[:1]).all() for row in rows):
-                found.append((one, turned))
-    return min(found, key=lambda one: one[0][2] * one[0][3], default=None)
-
-
-def _view(owners: Numbers) -> View | None:
-    """[outer, rows, groups, n] of elements of which each has the number of its group;
-    None: they do not lie so."""
-    count = owners.size
-    inner = _first(owners != owners[0], count)
-    lines = owners[::inner]
-    if count % inner or not (lines == lines[0]).any():
-        return None
-    again = np.flatnonzero(lines[1:] == lines[0])
-    groups = int(again[0]) + 1 if again.size else 1
-    rows = int((lines == lines[0]).sum())
-    outer = count // (rows * groups * inner)
-    view = (outer, rows, groups, inner)
-    if outer * rows * groups * inner != count:
-        return None
-    numbers = np.arange(outer * groups).reshape(outer, 1, groups, 1)
-    return view if (owners.reshape(view) == numbers).all() else None
-
-
-def _first(true: npt.NDArray[np.bool_], none: int) -> int:
-    found = int(true.argmax())
-    return found if true[found] else none
-
-
-def _finer(view: View, shape: tuple[int, ...]) -> Iterator[View]:
-    """The view, and those in which lines of an image have factors of their own, or
-    all of a line's rows the same ones."""
-    yield view
-    outer, rows, groups, inner = view
-    if rows == groups == 1:
-        images, last = shape[0], shape[-1]
-        if outer % images == 0 and outer > images:
-            yield images, 1, outer // images, inner
-        if last and inner % last == 0 and inner > last:
-            yield outer, inner // last, 1, last
+                found.append((count > order[-1], one, turned))
+    best = min(found, key=lambda one: one[0], default=None)
+    return best and best[1:]

@@ -99,6 +99,19 @@ def test_a_norm_is_one_node_through_each_door(kind: str) -> None:
     assert found[1][2:] == (view, (0.0, None))
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_stay_rows_where_all_factors_are_one(turned: bool) -> None:
+    """More elements in a row than rows: both would have few factors otherwise."""
+    nodes: list[NodeSpec] = [("LayerNormalization", ["t", "s", "b"], ["y"], {})]
+    first = ("Transpose", ["x"], ["t"], {"perm": [0, 2, 1]})
+    nodes.insert(0, first if turned else ("Relu", ["x"], ["t"], {}))
+    shape = (1, 24, 5) if turned else (1, 5, 24)
+    known = {"s": np.ones(24, np.float32), "b": np.zeros(24, np.float32)}
+    data = onnx_model(nodes, {"x": numbers(*shape)}, ["y"], known, opset=17)
+    (norm,) = [n for n in pybuild.load(data).lower().nodes if n.op == "group_norm"]
+    assert norm.attrs["view"] == (5, 1, 1, 24)
+
+
 def test_what_a_norm_takes() -> None:
     """It took 45 instructions an element, and 7 the ReLU behind it."""
     for kind, target, most in (
@@ -148,7 +161,8 @@ def test_it_is_numpys_in_every_form(back_end: str) -> None:
         graph = b.build()
         library = pybuild.build(graph, target=target)
         given = {x: 3 + 2 * numbers(*graph.tensor(x).shape) for x in graph.inputs}
-        want, found = interpret(graph, given), library.host(back_end).run(**given)
+        want: dict[str, Any] = dict(interpret(graph, given))
+        found = library.host(back_end).run(**given)
         for name, value in found.items():
             np.testing.assert_allclose(value, want[name], 1e-5, 1e-5, err_msg=name)
 
