@@ -7,9 +7,11 @@ from itertools import pairwise
 
 import pytest
 
+import pybuild
 from pybuild.cores.disjoint import are_disjoint
 from pybuild.errors import BuildError
 from pybuild.html.comparison import compared
+from tests.boards.devices import DIGITS
 from tests.cores.nets import one_dense, small
 
 
@@ -59,3 +61,20 @@ def test_a_comparison_has_what_both_cores_take_from_begin_to_end() -> None:
     assert "from begin to end, as estimated" not in {
         row.what for row in compared(one, one).figures
     }
+
+
+@pytest.mark.parametrize(
+    ("target", "limit", "most"),
+    [("cortex-m33", 1500, 1500), ("cortex-m0", None, 1.1 * 696)],
+)
+def test_kernels_with_less_scratch_where_ram_is_short(
+    target: str, limit: int | None, most: float
+) -> None:
+    """The fastest slices take 1,824 and 812 bytes: scratch is there once a core."""
+    model = pybuild.load(DIGITS)
+    library = model.build(target=target, cores=2, ram_limit=limit)
+    assert library.plan.arena_bytes <= most
+    assert library.spread is not None and library.spread.ratio < 0.7
+    for step in library.plan.steps:
+        if step.candidate.slices:
+            assert are_disjoint(step.candidate, step.candidate.slices)[0]
