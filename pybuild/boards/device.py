@@ -12,7 +12,12 @@ from pybuild.boards.firmware.build import Firmware, runner_firmware
 from pybuild.boards.firmware.fit import Program, fitted
 from pybuild.boards.simulators.qemu import find_qemu, qemu_package
 from pybuild.boards.simulators.simulator import Simulator, must_succeed
-from pybuild.boards.simulators.stand_ins import has_pair, in_qemu, in_unicorn, simulation
+from pybuild.boards.simulators.stand_ins import (
+    has_pair,
+    in_qemu,
+    in_unicorn,
+    simulation,
+)
 from pybuild.boards.simulators.unicorn import Unicorn, find_unicorn
 from pybuild.dtype import Array
 from pybuild.errors import BuildError

@@ -35,6 +35,8 @@ _ALIGN = 16
 # of the fastest plan's instructions, what one within that may take, where RAM is not
 # what was asked for
 _DEAR = 1.05
+# of a meeting's instructions, what a layer takes for which another kernel is looked at
+_WORTH = 10
 # plans that are made to find one within that
 _MOST_TRIES = 12
 
@@ -145,7 +147,9 @@ def spread(
     chosen = _chosen(planner, plan)
     own = (replace(s.candidate, finish=None) for s in plan.steps if s.candidate.func)
     one = sum(price(c, target).instructions for c in own)
-    fast = {n: sliced_candidate(c, target, cores) for n, c in chosen.items()}
+    fast = {
+        n: _any_sliced(planner.kernels[n], c, target, cores) for n, c in chosen.items()
+    }
     most = _RAM * plan.arena_bytes
     most = most if limit is None else min(most, limit)
 
@@ -165,7 +169,7 @@ def spread(
     best = tried(fast)
     if best.plan.arena_bytes > most:
         small = {
-            n: sliced_candidate(c, target, cores, in_place=True)
+            n: _any_sliced(planner.kernels[n], c, target, cores, in_place=True)
             for n, c in chosen.items()
         }
         best = _smaller(fast, small, best, most, tried)
@@ -181,6 +185,30 @@ def spread(
     facts = cores, one, best.cost, plan.arena_bytes, best.sliced, steps
     shared = tuple(_shared(best.plan, target, cores))
     return Spread(best.planner, best.plan, *facts, shared)
+
+
+def _any_sliced(
+    kernels: Sequence[Candidate],
+    c: Candidate,
+    target: Target,
+    cores: int,
+    in_place: bool = False,
+) -> Candidate:
+    """The candidate in slices; where it has none, the fastest slices of another kernel,
+    if they are faster than the candidate on one core. in_place: as for
+    sliced_candidate."""
+    own = sliced_candidate(c, target, cores, in_place)
+    alone = price(replace(c, finish=None), target).instructions if c.func else 0
+    if own.slices or c.finish is not None or alone < _WORTH * _MEET:
+        return own
+    others = (
+        sliced_candidate(o, target, cores, in_place)
+        for o in kernels
+        if o.finish is None and o is not c and {*c.in_place} <= {*o.in_place}
+    )
+    found = [o for o in others if o.slices]
+    best = min(found, key=lambda o: _instructions(o, target, cores), default=own)
+    return best if _instructions(best, target, cores) < alone else own
 
 
 def _lean(kernels: Sequence[Candidate], c: Candidate, target: Target) -> Candidate:

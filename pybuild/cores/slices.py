@@ -91,9 +91,8 @@ def sliced(candidate: Candidate) -> Iterator[Sliced]:
         if extent is None or None in chosen:
             continue
         unit = math.lcm(*(turn.step for turn in loops.values()))
-        once = frozenset(
-            t.path for stack in found.stacks for t in stack if (t.start, t.stop) == (0, 1)
-        )
+        turns = (turn for stack in found.stacks for turn in stack)
+        once = frozenset(t.path for t in turns if (t.start, t.stop) == (0, 1))
         made = _rewritten(func, frozenset(loops), found.scratch_rows(), once)
         if made is not None and extent > unit:
             yield Sliced(made, extent, unit)

@@ -18,6 +18,7 @@ from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS
 from tests.cores.branches import models
 from tests.cores.nets import one_dense, small
+from tests.graphs.networks import Network
 from tests.kernels.kernel_cases import INT8, computed_product
 
 
@@ -37,6 +38,18 @@ def test_a_pointer_moved_on_behind_a_loop_over_one_image() -> None:
     steps = [s for s in library.plan.steps if s.candidate.func is not None]
     assert all(s.candidate.slices for s in steps)
     assert "resize_bilinear" in {s.node.op for s in steps}
+
+
+def test_another_kernel_where_the_fastest_has_no_slices() -> None:
+    """Of 4 channels the fastest one computes all at once."""
+    net = Network("depth", (1, 16, 16, 4), "int8", 1)
+    net.depthwise("depth")
+    model = net.model()
+    one, two = (model.build(target="cortex-m33", cores=n) for n in (1, 2))
+    fastest, other = (b.plan.steps[0].candidate for b in (one, two))
+    assert not sliced_candidate(fastest, TARGETS["cortex-m33"], 2).slices
+    assert other.slices
+    assert two.spread is not None and two.spread.ratio < 0.7
 
 
 def test_scratch_whose_end_is_known_from_sums_of_several_numbers() -> None:
