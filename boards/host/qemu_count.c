@@ -183,10 +183,10 @@ int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv)
 {
     static const char *const names[] = {
-        "begin",       "last",       "end",        "runtime",   "runtime_end",
-        "table",       "step_bytes", "step_count", "waiting",   "waiting_end",
-        "ring",        "call",       "ready",      "ready_end", "others",
-        "others_end",  "costs_at",   "costs_bytes", "costs_taken"};
+        "begin",      "last",       "end",         "runtime",    "runtime_end",
+        "table",      "step_bytes", "step_count",  "waiting",    "waiting_end",
+        "ring",       "call",       "ready",       "ready_end",  "others",
+        "others_end", "costs_at",   "costs_bytes", "costs_taken"};
     uint64_t *const fields[] = {
         &count.begin,       &count.last,        &count.end,
         &count.runtime,     &count.runtime_end, &count.table,
