@@ -205,6 +205,9 @@ BOARD_WAITING static int board_second_look(void *context, uint32_t core)
 {
     (void)context;
     (void)core;
+#ifdef BOARD_HARTS
+    board_second_rest((int)core);
+#endif
     return board_second_faulted != 0;
 }
 

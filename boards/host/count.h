@@ -59,6 +59,9 @@ struct count {
     uint64_t call; /* address of what the first core says to equal cores */
     uint64_t ready; /* of what each of the others says */
     uint64_t ready_end;
+    uint64_t others; /* code with memcpy, by which some compilers read an
+                        entry of the table */
+    uint64_t others_end;
     uint64_t on;    /* 1 within a call */
     uint64_t begun; /* 1 from the first call of an inference to the last */
     uint64_t given;

@@ -94,7 +94,9 @@ static void watch(struct qemu_plugin_tb *tb)
     block->bytes = bytes_of(tb, block);
     count_cycles(&costs, block);
     qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
-    if (block->address < count.runtime || block->address >= count.runtime_end)
+    if ((block->address < count.runtime ||
+         block->address >= count.runtime_end) &&
+        (block->address < count.others || block->address >= count.others_end))
         return;
     for (i = 0; i < block->instructions; i++)
         qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i),
@@ -174,24 +176,25 @@ static void read_costs(void)
         fclose(in);
 }
 
-/* Arguments: NAME=NUMBER for the first fourteen fields of struct count, and for
+/* Arguments: NAME=NUMBER for the first sixteen fields of struct count, and for
  * the last three of struct costs. None: whether it can be loaded is asked, and
  * QEMU ends. */
 int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv)
 {
     static const char *const names[] = {
-        "begin",       "last",       "end",        "runtime",   "runtime_end",
-        "table",       "step_bytes", "step_count", "waiting",   "waiting_end",
-        "ring",        "call",       "ready",      "ready_end", "costs_at",
-        "costs_bytes", "costs_taken"};
+        "begin",      "last",       "end",         "runtime",    "runtime_end",
+        "table",      "step_bytes", "step_count",  "waiting",    "waiting_end",
+        "ring",       "call",       "ready",       "ready_end",  "others",
+        "others_end", "costs_at",   "costs_bytes", "costs_taken"};
     uint64_t *const fields[] = {
         &count.begin,       &count.last,        &count.end,
         &count.runtime,     &count.runtime_end, &count.table,
         &count.step_bytes,  &count.step_count,  &count.waiting,
         &count.waiting_end, &count.ring,        &count.call,
-        &count.ready,       &count.ready_end,   &costs.at,
-        &costs.bytes,       &costs.taken};
+        &count.ready,       &count.ready_end,   &count.others,
+        &count.others_end,  &costs.at,          &costs.bytes,
+        &costs.taken};
     size_t f;
     int i;
 

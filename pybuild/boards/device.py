@@ -12,7 +12,12 @@ from pybuild.boards.firmware.build import Firmware, runner_firmware
 from pybuild.boards.firmware.fit import Program, fitted
 from pybuild.boards.simulators.qemu import find_qemu, qemu_package
 from pybuild.boards.simulators.simulator import Simulator, must_succeed
-from pybuild.boards.simulators.stand_ins import in_qemu, in_unicorn, simulation
+from pybuild.boards.simulators.stand_ins import (
+    has_pair,
+    in_qemu,
+    in_unicorn,
+    simulation,
+)
 from pybuild.boards.simulators.unicorn import Unicorn, find_unicorn
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
@@ -84,7 +89,7 @@ def open_device(
         board = in_unicorn(board)
         board = replace(board, chip=SIMULATED) if cores > 1 else board
     else:
-        board = in_qemu(board)
+        board = in_qemu(board, cores)
     compiler = choose_toolchain(toolchain, chosen)
     return Device(board, chosen, compiler, machine, optimise, note, cores)
 
@@ -124,8 +129,8 @@ def boards_with(cores: int, target: str = "") -> list[str]:
 
 
 def _has_both(board: Board) -> bool:
-    """True if a machine of QEMU has both cores of the board."""
-    return bool(board.machine) and board.second is not None
+    """True if a machine of QEMU has both cores of the board, or two such cores."""
+    return (bool(board.machine) and board.second is not None) or has_pair(board)
 
 
 def boards_hint(cores: int) -> str:

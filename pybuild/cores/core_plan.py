@@ -32,6 +32,11 @@ _PAYS = 0.95
 # of one core's arena, what a plan for several may have, if some plan has that
 _RAM = 1.1
 _ALIGN = 16
+# of the fastest plan's instructions, what one within that may take, where RAM is not
+# what was asked for
+_DEAR = 1.05
+# of a meeting's instructions, what a layer takes for which another kernel is looked at
+_WORTH = 10
 # plans that are made to find one within that
 _MOST_TRIES = 12
 
@@ -115,27 +120,38 @@ def planned(
         several = spread(*planners.plan(asked), asked, table)
     except LimitError:
         free, limit = replace(asked, ram_limit=None), asked.ram_limit
-        several = spread(*planners.plan(free), free, table)
         limit = limit.get(0) if isinstance(limit, Mapping) else limit
+        several = spread(*planners.plan(free), free, table, limit)
         if limit is None or several.plan.arena_bytes > limit:
             raise
     return several.planner, several.plan, several
 
 
 def spread(
-    planner: Planner, plan: Plan, asked: BuildOptions, table: Sequence[Target]
+    planner: Planner,
+    plan: Plan,
+    asked: BuildOptions,
+    table: Sequence[Target],
+    limit: int | None = None,
 ) -> Spread:
     """The plan for as many cores as are asked for: the same layers by the same kernels.
 
     It takes the fastest slices if their plan has at most a tenth more memory; else, of
-    as few layers as that takes, slices with which outputs may still lie over inputs.
+    as few layers as that takes, slices with which outputs may still lie over inputs,
+    or slices of kernels with less scratch, where these are not much slower or RAM is
+    what was asked for.
+
+    limit  bytes that the plan shall have at most
     """
     target, cores = table[0], asked.cores
     chosen = _chosen(planner, plan)
     own = (replace(s.candidate, finish=None) for s in plan.steps if s.candidate.func)
     one = sum(price(c, target).instructions for c in own)
-    fast = {n: sliced_candidate(c, target, cores) for n, c in chosen.items()}
+    fast = {
+        n: _any_sliced(planner.kernels[n], c, target, cores) for n, c in chosen.items()
+    }
     most = _RAM * plan.arena_bytes
+    most = most if limit is None else min(most, limit)
 
     def tried(made: Mapping[str, Candidate]) -> _Tried:
         kernels = dict(planner.kernels)
@@ -153,16 +169,58 @@ def spread(
     best = tried(fast)
     if best.plan.arena_bytes > most:
         small = {
-            n: sliced_candidate(c, target, cores, in_place=True)
+            n: _any_sliced(planner.kernels[n], c, target, cores, in_place=True)
             for n, c in chosen.items()
         }
         best = _smaller(fast, small, best, most, tried)
+    if best.plan.arena_bytes > most and asked.optimise != "speed":
+        lean = {n: _lean(planner.kernels[n], c, target) for n, c in fast.items()}
+        found = _smaller(fast, lean, best, most, tried)
+        thrifty = asked.optimise == "ram" or limit is not None
+        dear = _PAYS * one if thrifty else min(_DEAR * best.cost, _PAYS * one)
+        best = found if found.cost <= dear else best
     steps = sum(step.candidate.func is not None for step in plan.steps)
     if not best.sliced or best.cost > _PAYS * one:
         return Spread(planner, plan, cores, one, one, plan.arena_bytes, 0, steps)
     facts = cores, one, best.cost, plan.arena_bytes, best.sliced, steps
     shared = tuple(_shared(best.plan, target, cores))
     return Spread(best.planner, best.plan, *facts, shared)
+
+
+def _any_sliced(
+    kernels: Sequence[Candidate],
+    c: Candidate,
+    target: Target,
+    cores: int,
+    in_place: bool = False,
+) -> Candidate:
+    """The candidate in slices; where it has none, the fastest slices of another kernel,
+    if they are faster than the candidate on one core. in_place: as for
+    sliced_candidate."""
+    own = sliced_candidate(c, target, cores, in_place)
+    alone = price(replace(c, finish=None), target).instructions if c.func else 0
+    if own.slices or c.finish is not None or alone < _WORTH * _MEET:
+        return own
+    others = (
+        sliced_candidate(o, target, cores, in_place)
+        for o in kernels
+        if o.finish is None and o is not c and {*c.in_place} <= {*o.in_place}
+    )
+    found = [o for o in others if o.slices]
+    best = min(found, key=lambda o: _instructions(o, target, cores), default=own)
+    return best if _instructions(best, target, cores) < alone else own
+
+
+def _lean(kernels: Sequence[Candidate], c: Candidate, target: Target) -> Candidate:
+    """The fastest slices of another kernel that take less scratch; `c`, if there are
+    none."""
+    cores = len(c.slices)
+    if c.scratch == 0 or cores == 0 or c.finish is not None:
+        return c
+    others = [o for o in kernels if cores * o.scratch < c.scratch and o.finish is None]
+    made = [sliced_candidate(o, target, cores) for o in others]
+    found = [one for one in made if one.slices and one.scratch < c.scratch]
+    return min(found, key=lambda o: _instructions(o, target, cores), default=c)
 
 
 def _smaller(

@@ -1,8 +1,8 @@
 """Proves that slices of a call may be computed at the same time, in any order.
 
-No byte of an output or of scratch that one slice writes is written or read by another;
-nor read as an input, where that lies under the output. For any input: from the
-addresses of all loads and stores.
+No byte of an output that one slice writes is written or read by another; nor read as
+an input, where that lies under the output. Each stays within scratch of its own. For
+any input: from the addresses of all loads and stores.
 """
 
 from __future__ import annotations
@@ -39,10 +39,19 @@ def are_disjoint(
         ]
         ends.append((at, access.window))
         at += access.window
+    own = candidate.scratch // len(shares)
+    if own:
+        memories[-1] = replace(memories[-1], bytes=own)
+        if any(args[-1] != core * own for core, args in enumerate(shares)):
+            return False, ()
+        shares = [(*args[:-1], 0) for args in shares]
     found = [accesses(candidate.func, args, memories) for args in shares]
+    if own and not all(
+        one.is_inside for each in found for one in each if one.memory is memories[-1]
+    ):
+        return False, ()
     outputs = sum(a.window for a in candidate.outputs)
-    scratch = [memories[-1]] if candidate.scratch else []
-    for memory in memories[:outputs] + scratch:
+    for memory in memories[:outputs]:
         wrote = [_reached(each, memory, stores=True) for each in found]
         read = [_reached(each, memory, stores=False) for each in found]
         if _meet(wrote, wrote) or _meet(wrote, read):

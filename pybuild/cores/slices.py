@@ -91,7 +91,9 @@ def sliced(candidate: Candidate) -> Iterator[Sliced]:
         if extent is None or None in chosen:
             continue
         unit = math.lcm(*(turn.step for turn in loops.values()))
-        made = _rewritten(func, frozenset(loops), found.scratch_rows())
+        turns = (turn for stack in found.stacks for turn in stack)
+        once = frozenset(t.path for t in turns if (t.start, t.stop) == (0, 1))
+        made = _rewritten(func, frozenset(loops), found.scratch_rows(), once)
         if made is not None and extent > unit:
             yield Sliced(made, extent, unit)
 
@@ -191,11 +193,14 @@ def _number(expr: Expr, values: Mapping[str, int | None]) -> int | None:
 
 
 def _rewritten(
-    func: Func, loops: frozenset[_Path], scratch: Sequence[Row]
+    func: Func,
+    loops: frozenset[_Path],
+    scratch: Sequence[Row],
+    once: frozenset[_Path],
 ) -> Func | None:
     """The kernel with these loops from BEGIN to END, and these pointers moved by OWN;
-    None if a loop cannot begin in its middle."""
-    body = _block(func.body, (), loops)
+    None if a loop cannot begin in its middle. once: loops of a single iteration."""
+    body = _block(func.body, (), loops, _Around(once))
     if body is None:
         return None
     made = replace(
@@ -224,8 +229,39 @@ def _own(stmt: Stmt, scratch: Sequence[Row]) -> Iterator[Stmt]:
     yield Let(stmt.var, offset(whole, OWN >> (size.bit_length() - 1)))
 
 
+@dataclass(frozen=True)
+class _Around:
+    """What is around a statement: the blocks that go on behind it, outermost first, and
+    its number in each. A loop of a single iteration belongs to the block around it.
+
+    once  these loops; open: names of before the first block may go on behind it
+    """
+
+    once: frozenset[_Path]
+    blocks: tuple[tuple[tuple[Stmt, ...], int], ...] = ()
+    open: bool = False
+
+    def at(self, body: tuple[Stmt, ...], number: int) -> _Around:
+        return replace(self, blocks=(*self.blocks, (body, number)))
+
+    def inside(self, stmt: Stmt, here: _Path) -> _Around:
+        """Around the first statement of its body."""
+        is_once = isinstance(stmt, For) and here in self.once
+        return self if is_once else _Around(self.once, (), True)
+
+    def goes_on(self, steps: Mapping[Var, object]) -> bool:
+        """True if a name that the loop changes is used behind it."""
+        names = {var.name for var in steps}
+        for body, number in reversed(self.blocks):
+            behind = statements(body[number + 1 :])
+            if any(names & names_in(e) for stmt in behind for e in operands(stmt)):
+                return True
+            names -= {s.var.name for s in body[:number] if isinstance(s, Let)}
+        return self.open and bool(names)
+
+
 def _block(
-    body: tuple[Stmt, ...], path: _Path, loops: frozenset[_Path]
+    body: tuple[Stmt, ...], path: _Path, loops: frozenset[_Path], around: _Around
 ) -> tuple[Stmt, ...] | None:
     if not any(loop[: len(path)] == path for loop in loops):
         return body
@@ -235,7 +271,7 @@ def _block(
         if here in loops:
             assert isinstance(stmt, For)
             steps = steps_of(stmt)
-            if steps is None or _goes_on(steps, body, number, path):
+            if steps is None or around.at(body, number).goes_on(steps):
                 return None
             moved = [(v, step) for v, step in steps.items() if step]
             found += [ahead(v, step, stmt.step, BEGIN) for v, step in moved]
@@ -245,21 +281,24 @@ def _block(
         if not inside:
             found.append(stmt)
             continue
-        made = _inside(stmt, here, loops)
+        made = _inside(stmt, here, loops, around.at(body, number))
         if made is None:
             return None
         found.append(made)
     return tuple(found)
 
 
-def _inside(stmt: Stmt, here: _Path, loops: frozenset[_Path]) -> Stmt | None:
+def _inside(
+    stmt: Stmt, here: _Path, loops: frozenset[_Path], around: _Around
+) -> Stmt | None:
     assert isinstance(stmt, For | If | Part)
-    body = _block(stmt.body, (*here, 0), loops)
+    inner = around.inside(stmt, here)
+    body = _block(stmt.body, (*here, 0), loops, inner)
     if body is None:
         return None
     match stmt:
         case If():
-            other = _block(stmt.otherwise, (*here, 1), loops)
+            other = _block(stmt.otherwise, (*here, 1), loops, inner)
             return None if other is None else replace(stmt, body=body, otherwise=other)
         case Part(name, params, args):
             own = [v for v in (BEGIN, END) if v not in params]
@@ -267,15 +306,3 @@ def _inside(stmt: Stmt, here: _Path, loops: frozenset[_Path]) -> Stmt | None:
             given = (*params, *own), (*args, *own)
             return Part(name, *given, body, stmt.in_place, stmt.doc)
     return replace(stmt, body=body)
-
-
-def _goes_on(
-    steps: Mapping[Var, object], body: tuple[Stmt, ...], number: int, path: _Path
-) -> bool:
-    """True if a name that the loop changes is used behind it."""
-    names = {var.name for var in steps}
-    declared = {s.var.name for s in body[:number] if isinstance(s, Let)}
-    if path and not names <= declared:
-        return True
-    behind = statements(body[number + 1 :])
-    return any(names & names_in(expr) for stmt in behind for expr in operands(stmt))

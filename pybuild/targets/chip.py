@@ -30,6 +30,7 @@ FIXED = {
 _BARE = ("riscv", "avr")  # none of these cores here has a unit for floats
 STARTERS = ("sse200",)  # of second cores, as boards/common knows them
 SIMULATED = "simulated"  # by the simulator, where no register of the chip does
+HARTS = "harts"  # of a machine of QEMU that stands in, which all begin at once
 
 
 @dataclass(frozen=True)

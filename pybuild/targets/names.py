@@ -6,6 +6,7 @@ Each stands for a core, which has flags, and by it for a target, which has kerne
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from pathlib import Path
 
@@ -28,6 +29,8 @@ OTHERS = {
     "xtensa-lx6": "esp32",
     "xtensa-lx7": "esp32s3",
 }
+_ISA = re.compile(r"rv32([iegmafdcv]+)((?:_z[a-z0-9]+)*)")
+_VECTORS = frozenset({"v", "zve32x"})
 
 
 def core_of(name: object) -> Core | None:
@@ -35,7 +38,37 @@ def core_of(name: object) -> Core | None:
     known = OTHERS.get(str(name), str(name))
     if known not in CORES and known not in TARGETS:
         known = chips().get(known, known)
-    return CORES.get(known)
+    return CORES.get(known) or _nearest_isa(known)
+
+
+@functools.cache
+def _nearest_isa(name: str) -> Core | None:
+    """The core that has most of the instructions in a RISC-V `-march`, and no others:
+    what it lacks of them is not used."""
+    given = _extensions(name)
+    if not given:
+        return None
+    known = ((_extensions(n), core) for n, core in CORES.items())
+    fits = [(own, core) for own, core in known if own and own <= given]
+    return max(fits, key=_worth)[1] if fits else None
+
+
+def _worth(found: tuple[frozenset[str], Core]) -> tuple[int, int]:
+    return len(found[0] & _VECTORS), len(found[0])
+
+
+def _extensions(isa: str) -> frozenset[str]:
+    """The letters and the names of what a RISC-V of 32 bits has; none: it is not the
+    name of one. Registers of vectors that may have fewer than 128 bits do not count."""
+    found = _ISA.fullmatch(isa)
+    if found is None or found[1][0] not in "ieg":
+        return frozenset()
+    words = {word for word in found[2].split("_") if word}
+    letters = {*found[1].replace("g", "imafd"), *("c" if "zca" in words else "")}
+    wide = any(int(n) >= 128 for n in re.findall(r"zvl(\d+)b", found[2]))
+    if isa not in CORES and not wide:
+        words -= _VECTORS
+    return frozenset(letters | words)
 
 
 @functools.cache

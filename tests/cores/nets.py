@@ -46,3 +46,17 @@ def few(seed: int) -> Model:
     net.add("reshape", "flat", (1, size * size * channels))
     net.dense("scores", chance.choice((1, 2, 4, 10, 16)))
     return net.model()
+
+
+def twigs(branches: int, size: int) -> Model:
+    """Branches of three small layers each, which all read one tensor and are joined:
+    where meetings count most."""
+    net = Network("twigs", (1, size, size, 4), "int8", 3)
+    root, ends = net.conv("stem", 8), []
+    for number in range(branches):
+        net.last = root
+        net.conv(f"narrow{number}", 4, 1, (1, 1), (0, 0, 0, 0))
+        net.depthwise(f"depth{number}")
+        ends.append(net.conv(f"wide{number}", 4, 1, (1, 1), (0, 0, 0, 0)))
+    net.add("concat", "joined", (1, size, size, 4 * branches), *ends[:-1], axis=3)
+    return net.model()

@@ -63,7 +63,8 @@ def test_qemu_and_unicorn_count_alike() -> None:
 
 
 def test_a_board_of_ones_own_with_two_rv32(tmp_path: Path) -> None:
-    """The chip of an ESP32-C3, if it had a second core."""
+    """The chip of an ESP32-C3, if it had a second core: in Unicorn, and as two harts of
+    QEMU's machine. Both count the same, by layer, too."""
     (tmp_path / "soc").mkdir()
     chip = (ROOT / "boards/soc/esp32c3.toml").read_text()
     (tmp_path / "soc/twin.toml").write_text(chip.replace("\nram", "\ncores = 2\nram"))
@@ -72,15 +73,32 @@ def test_a_board_of_ones_own_with_two_rv32(tmp_path: Path) -> None:
     board.write_text(board.read_text().replace('"esp32c3"', '"twin"'))
     device = open_device(str(tmp_path / "twin"), "gcc", cores=2)
     library = _digits("rv32imc")
+    found = bench_on_board(device, library)
+    _sums_up(found)
+    assert check_on_board(device, library, DIGITS, count=2).result.ok
+    harts = open_device(str(tmp_path / "twin"), "gcc", "qemu", cores=2)
+    other = bench_on_board(harts, library)
+    assert (other.wall, other.cores, other.alone) == (
+        found.wall, found.cores, found.alone,
+    )  # fmt: skip
+    assert [row.instructions for row in other.layers] == [
+        row.instructions for row in found.layers
+    ]
+
+
+def test_two_cores_of_a_pico_2_as_riscv() -> None:
+    """Two Hazard3, whose instructions QEMU has and Unicorn has not."""
+    device, library = open_device("pico2-riscv", "gcc", cores=2), _digits("rv32imc")
     _sums_up(bench_on_board(device, library))
     assert check_on_board(device, library, DIGITS, count=2).result.ok
+    assert device.simulator.name.startswith("QEMU")
 
 
 @pytest.mark.parametrize(
     ("board", "simulator", "told"),
     [("mps2-an505", "auto", "mps2-an505 has one core, not 2 equal ones"),
      ("stm32h747i-disco", "auto", "has a cortex-m7 and, apart from it, a cortex-m4"),
-     ("pico2-riscv", "auto", "no simulator of two rv32imac_zba_zbb"),
+     ("pico2-riscv", "unicorn", "Unicorn has no rv32imac_zba_zbb"),
      ("esp32-devkitc", "auto", "esp32-devkitc is not simulated"),
      ("pico", "qemu", "QEMU has no machine with both cores of pico")],
 )  # fmt: skip

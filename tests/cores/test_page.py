@@ -80,7 +80,7 @@ def test_the_program_of_a_pico(tree: Path, tmp_path: Path) -> None:
 def test_what_the_page_says_of_the_build() -> None:
     library = _digits()
     use = library.report.cores
-    assert use is not None and (use.cores, use.sliced) == (2, 3)
+    assert use is not None and (use.cores, use.sliced) == (2, 4)
     arena = f"arena {library.tables.arena_bytes:,} instead of {use.arena:,} bytes"
-    line = f"cores  2: {use.share:.2f} of one core's instructions by estimate, 3 of"
+    line = f"cores  2: {use.share:.2f} of one core's instructions by estimate, 4 of"
     assert line in PAGE and arena in PAGE

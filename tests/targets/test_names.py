@@ -30,6 +30,7 @@ TYPED = [
     ("cortex-m85", "cortex-m55", "-mcpu=cortex-m55"),
     ("rv32imac", "rv32imc", "-march=rv32imac"),
     ("hazard3", "rv32imc", "-march=rv32imac_zba_zbb"),
+    ("rv32imac_zicsr_zifencei_zba_zbb_zbs_zbkb", "rv32imc", "-march=rv32imac_zba_zbb"),
     ("rv32ec", "rv32ec", "-mabi=ilp32e"),
     ("esp32", "esp32", "-mlongcalls"),
     ("esp32s2", "xtensa", "-mlongcalls"),
@@ -48,6 +49,24 @@ def test_a_name_is_kernels_and_flags(name: str, target: str, flag: str) -> None:
     core = core_named(name)
     assert f"make CC={GCC[core.arch]} " in str(made.files()["Makefile"])
     assert flag in str(made.files()["Makefile"])
+
+
+@pytest.mark.parametrize(
+    ("isa", "core"),
+    [("rv32ima_zicsr_zifencei_zba_zbb_zbs_zbkb_zca_zcb_zcmp", "rv32imac_zba_zbb"),
+     ("rv32imafc_zicsr", "rv32imac"), ("rv32gc", "rv32imac"), ("rv32ima", "rv32im"),
+     ("rv32gcv", "rv32imcv"), ("rv32imc_zve32x_zvl256b", "rv32imc_zve32x"),
+     ("rv32imc_zve32x_zvl64b", "rv32imc"), ("rv32emac_zicsr", "rv32emc")],
+)  # fmt: skip
+def test_what_gcc_takes_as_march_is_the_nearest_core(isa: str, core: str) -> None:
+    """It has no instruction that the named one lacks."""
+    assert core_named(isa) is CORES[core]
+
+
+@pytest.mark.parametrize("name", ["rv32", "rv32c", "rv32imcx", "rv64gc", "rv32e"])
+def test_no_core_is_guessed(name: str) -> None:
+    with pytest.raises(BuildError, match="is not a core"):
+        core_named(name)
 
 
 def test_each_name_has_a_core_that_has_kernels() -> None:

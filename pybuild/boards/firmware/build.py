@@ -24,6 +24,7 @@ from pybuild.errors import BuildError, Lines
 from pybuild.install import boards, called, crt_include, crt_sources, temporary_folder
 from pybuild.records import dataclass
 from pybuild.targets.board import Board
+from pybuild.targets.chip import HARTS
 from pybuild.targets.core import Core, linkable_with
 from pybuild.targets.facts import Memory
 from pybuild.targets.toolchain import Toolchain
@@ -185,6 +186,7 @@ def runner_firmware(
     equal = library.tables.cores > 1 and not record
     runner += ("-DBOARD_SECOND",) if second else ()
     runner += ("-DBOARD_CORES",) if equal else ()
+    runner += ("-DBOARD_HARTS",) if equal and board.chip == HARTS else ()
     groups = [
         *([second_group(board, equal)] if second or equal else []),
         *model_groups(sources, second=second),

@@ -47,6 +47,8 @@ class CountPlan:
     call: int
     ready: int
     ready_end: int
+    others: int
+    others_end: int
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def count_plan(firmware: Firmware, steps: int, pushed: bool = False) -> CountPla
     waiting, waited = elf.sections.get(".waiting", (0, 0))
     run = f"{name}_run_cores" if firmware.equal else f"{name}_run"
     cores = elf.address(_CORES) if firmware.equal else 0
+    others, rest = elf.sections[".text"] if firmware.equal else (0, 0)
     return CountPlan(
         begin=elf.address(f"{name}_push_rows" if pushed else run),
         last=elf.address(run),
@@ -142,6 +145,8 @@ def count_plan(firmware: Firmware, steps: int, pushed: bool = False) -> CountPla
         call=cores and cores + _CALL,
         ready=cores and cores + _READY,
         ready_end=cores and cores + _READY + 4,
+        others=others,
+        others_end=others + rest,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pybuild.install import boards
 from pybuild.records import dataclass
 from pybuild.targets.board import Board
+from pybuild.targets.chip import HARTS
 from pybuild.targets.facts import Memory
 
 _K = 1024
@@ -23,6 +24,7 @@ class StandIn:
     """A machine of QEMU that has a core, and what room its memories have.
 
     vectors  where the core finds its vector table, if not where flash begins
+    pair  options with which it has two of these cores; (): it has one
     """
 
     system: str
@@ -31,6 +33,7 @@ class StandIn:
     ram: Memory
     arguments: tuple[str, ...] = ()
     vectors: int | None = None
+    pair: tuple[str, ...] = ()
 
 
 _M55 = StandIn(
@@ -40,7 +43,7 @@ _M55 = StandIn(
 _RV32 = StandIn(
     "riscv32", "virt",
     Memory(0x80000000, 32 * _K * _K), Memory(0x84000000, 32 * _K * _K),
-    ("-bios", "none"),
+    ("-bios", "none"), ("-smp", "2", "-accel", "tcg,thread=single"),
 )  # fmt: skip
 
 
@@ -99,7 +102,13 @@ def in_unicorn(board: Board) -> Board:
     return replace(board, uart=CONSOLE, uart_base=0, console=common)
 
 
-def in_qemu(board: Board) -> Board:
+def has_pair(board: Board) -> bool:
+    """True if a machine of QEMU that stands in for the board has two of its cores."""
+    other = STAND_INS.get(board.core.name)
+    return not board.machine and other is not None and bool(other.pair)
+
+
+def in_qemu(board: Board, cores: int = 1) -> Board:
     """The board as a machine of QEMU: further memories lie behind its RAM."""
     if board.machine:
         return board
@@ -117,7 +126,8 @@ def in_qemu(board: Board) -> Board:
         vectors=other.vectors,
         system=other.system,
         machine=other.machine,
-        arguments=other.arguments,
+        arguments=(*other.arguments, *(other.pair if cores > 1 else ())),
+        chip=HARTS if cores > 1 else board.chip,
     )
 
 
