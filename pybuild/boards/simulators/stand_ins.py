@@ -43,7 +43,7 @@ _M55 = StandIn(
 _RV32 = StandIn(
     "riscv32", "virt",
     Memory(0x80000000, 32 * _K * _K), Memory(0x84000000, 32 * _K * _K),
-    ("-bios", "none"), ("-smp", "2", "-accel", "tcg,thread=single"),
+    ("-bios", "none"), pair=("-smp", "2", "-accel", "tcg,thread=single"),
 )  # fmt: skip
 
 
