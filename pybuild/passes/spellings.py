@@ -29,7 +29,8 @@ Numbers = Mapping[str, float]
 # operator and attributes, by the numbers that were found; None: another function
 Made = Callable[[Numbers], tuple[str, dict[str, Attr]] | None]
 _CLOSE = 4 * float(np.finfo(np.float32).eps)
-_MOST_TERMS = 6
+# of a sum or product: tensors, and tensors and numbers that are looked at
+_MOST_TERMS, _MOST_NODES = 6, 24
 _MOST_POWER = 4  # x * x * x takes less than a power
 _WORDS = {"multiply": "mul", "subtract": "sub"}
 _STARTS = {"mul": 1.0, "add": 0.0}
@@ -88,7 +89,7 @@ _SPELLINGS: tuple[tuple[tuple[Formula, ...], Made], ...] = (
 
 def name_spellings(graph: Graph) -> Graph:
     """Operators instead of the nodes that spell them, of float32 tensors."""
-    edit, terms = Edit(graph), _Terms(graph, graph.producers())
+    edit, terms = Edit(graph), Terms(graph, graph.producers())
     for node in graph.nodes:
         y = graph.tensor(node.output)
         made = None
@@ -101,7 +102,7 @@ def name_spellings(graph: Graph) -> Graph:
     return remove_dead(edit.done())
 
 
-def _spelled(terms: _Terms, node: Node) -> Node | None:
+def _spelled(terms: Terms, node: Node) -> Node | None:
     for formula, made in _SPELLINGS:
         if formula[0] not in (word_of(node), "mul" if terms.divisor(node) else ""):
             continue
@@ -137,7 +138,7 @@ class _Match:
 
 
 @dataclass(frozen=True)
-class _Terms:
+class Terms:
     """The tensors of a graph as formulas."""
 
     graph: Graph
@@ -177,7 +178,8 @@ class _Terms:
         self, formula: str | float, value: float, found: _Match
     ) -> _Match | None:
         if isinstance(formula, str):
-            return replace(found, numbers={**found.numbers, formula: value})
+            made = replace(found, numbers={**found.numbers, formula: value})
+            return made if math.isfinite(value) else None
         same = math.isclose(value, float(formula), rel_tol=_CLOSE)
         return found if same else None
 
@@ -225,7 +227,9 @@ class _Terms:
         """The tensors of a sum or product, and the number in it."""
         names: list[str] = []
         waiting, value = [name], _STARTS[word]
-        while waiting and len(names) + len(waiting) <= _MOST_TERMS:
+        for _ in range(_MOST_NODES):
+            if not waiting or len(names) + len(waiting) > _MOST_TERMS:
+                break
             one = waiting.pop()
             number, node = self.number(one), self.producers.get(one)
             if number is not None:
@@ -244,13 +248,13 @@ class _Terms:
         return (*names, *waiting), value
 
 
-def _mean(edit: Edit, terms: _Terms, node: Node) -> Node | None:
+def _mean(edit: Edit, terms: Terms, node: Node) -> Node | None:
     """A sum along an axis, divided by how many elements it has; a mean of a mean."""
     graph = terms.graph
     if word_of(node) == "mul" or terms.divisor(node):
         names, value = terms.flat("mul", node.output)
         total = terms.producers.get(names[0]) if len(names) == 1 else None
-        while total is not None and total.op == "reshape":
+        if total is not None and total.op == "reshape":
             total = terms.producers.get(total.inputs[0])
         if total is None or total.op != "reduce" or total.attrs["fn"] != "sum":
             return None
@@ -268,7 +272,7 @@ def _mean(edit: Edit, terms: _Terms, node: Node) -> Node | None:
     return replace(node.with_attrs(axes=axes), inputs=first.inputs)
 
 
-def _keep_power(edit: Edit, terms: _Terms, node: Node) -> None:
+def _keep_power(edit: Edit, terms: Terms, node: Node) -> None:
     """x ** n as products, of a small whole n."""
     y, count = edit.tensors[node.output], terms.power(node)
     x = last = node.inputs[0] if node.inputs else ""

@@ -28,7 +28,7 @@ from pybuild.passes.products.norm_views import (
 from pybuild.passes.spellings import word_of
 from pybuild.records import dataclass
 
-_MOST = 1 << 24  # elements of a tensor whose elements are looked at by number
+_MOST = 1 << 22  # elements of a tensor whose elements are looked at by number
 Floats = npt.NDArray[np.float64]
 
 

@@ -13,12 +13,14 @@ import pytest
 
 import pybuild
 from pybuild.dtype import Array
+from pybuild.frontends.onnx.load import load
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
+from pybuild.passes.spellings import Terms
 from pybuild.select.choose import estimated
 from tests.frontends.doors.layers import LAYERS, drawn, files, written
 from tests.frontends.doors.spellings import SPELLINGS, cubic_gelu, fast_gelu, spelled
-from tests.frontends.doors.writers import IMAGE, first
+from tests.frontends.doors.writers import IMAGE, Onnx, first
 
 # of int8: LiteRT's kernel has integers of its own, ONNX and torch compute in float32
 # between quantize and dequantize, and each has the bits of its reference
@@ -100,6 +102,48 @@ def test_a_layer_that_is_written_out_is_the_layer(int8: bool) -> None:
 def sizes(graph: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Without axes of one element, which a reshape gives and takes."""
     return [(*node[:2], [n for n in node[2] if n > 1], node[3]) for node in graph]
+
+
+def test_a_long_product_is_not_read_anew_from_each_of_its_nodes() -> None:
+    """Many products of numbers take no more looks a node than few."""
+    looks = []
+    for count in (40, 80):
+        o = Onnx(False)
+        y = o.input((4, 32))
+        for n in range(count):
+            y = o.node("Mul", [y, o.plain(np.float32(1 + n / 8))])
+        graph = load("long.onnx", o.file(y), {})
+        terms = Counting(graph)
+        for node in graph.nodes:
+            terms.flat("mul", node.output)
+        looks.append(terms.looks[0] / count)
+    assert looks[1] < 1.2 * looks[0]
+
+
+@pytest.mark.parametrize("kind", ["Max", "Min", "Mul"])
+def test_numbers_that_are_not_finite_stay_as_they_are(kind: str) -> None:
+    x = np.float32([[-np.inf, -1, 0, 2, np.inf]])
+    for number in (np.nan, np.inf, -np.inf):
+        o = Onnx(False)
+        y = o.node(kind, [o.input(x.shape), o.plain(np.float32(number))])
+        data = o.file(o.node("Max", ["x0", y]))
+        graph = pybuild.load(data).lower()
+        with np.errstate(all="ignore"):
+            (want,) = onnxruntime.InferenceSession(data).run(None, {"x0": x})
+            have = interpret(graph, {"x0": x})[graph.outputs[0]]
+        np.testing.assert_array_equal(have, want)
+
+
+class Counting(Terms):
+    """Counts the tensors that are looked at."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, graph.producers())
+        object.__setattr__(self, "looks", [0])
+
+    def number(self, name: str) -> float | None:
+        self.looks[0] += 1
+        return super().number(name)
 
 
 def test_gelu_of_tanh_is_one_function() -> None:
