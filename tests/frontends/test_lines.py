@@ -135,4 +135,4 @@ def test_what_is_no_line_stays() -> None:
         return net.op("Mul", net.op("Sigmoid", x), net.row(-1, 1))
 
     ops = [n.op for n in lowered(made(curve, EVERY.shape)).nodes]
-    assert "dequantize" in ops and "depthwise_conv2d" not in ops
+    assert "lookup" in ops and "depthwise_conv2d" not in ops

@@ -91,16 +91,21 @@ def _numbers(tensor: Tensor) -> int:
     return last if tensor.size == last else 0
 
 
+def _axis(tensor: Tensor) -> int:
+    """How many elements a tensor of one axis has; 0: of several."""
+    return tensor.size if tensor.size == max(tensor.shape, default=1) else 0
+
+
 def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
     """For each tensor: the tensors of which each of its elements is a function of one
     element, and of its channel; the nearest first.
     """
     found: dict[str, tuple[str, ...]] = {}
     known = (name for name in graph.constants if graph.known(name))
-    numbers = {name: _numbers(graph.tensor(name)) for name in known}
+    numbers = {name: _axis(graph.tensor(name)) for name in known}
     for node in graph.nodes:
         if node.op == "reshape" and numbers.get(node.inputs[0]):
-            numbers[node.output] = _numbers(graph.tensor(node.output))
+            numbers[node.output] = _axis(graph.tensor(node.output))
             continue
         single = node.op in _SINGLE or (
             node.op == "map" and node.attrs["fn"] not in _OTHERS
@@ -109,11 +114,11 @@ def _sources(graph: Graph) -> dict[str, tuple[str, ...]]:
         reads = [n for n in given if n and not numbers.get(n)]
         if not single or node.device:
             continue
-        of_each = max((numbers.get(n, 1) for n in given), default=1)
         if not reads:
-            numbers[node.output] = _numbers(graph.tensor(node.output))
+            numbers[node.output] = _axis(graph.tensor(node.output))
             continue
-        if of_each > 1 and of_each != graph.tensor(node.output).shape[-1]:
+        counts = {_numbers(graph.tensor(n)) for n in given if n in numbers} - {1}
+        if counts - {*graph.tensor(node.output).shape[-1:]}:
             continue
         shapes = {graph.tensor(n).shape for n in (*reads, node.output)}
         if len(shapes) > 1:
@@ -170,7 +175,7 @@ class _Search:
     def _channels(self, nodes: Sequence[Node]) -> int:
         known = self._graph.constants
         held = [n for node in nodes if node.op != "lookup" for n in node.inputs]
-        counts = [_numbers(self._graph.tensor(n)) for n in held if n in known]
+        counts = [_axis(self._graph.tensor(n)) for n in held if n in known]
         return max(counts, default=1) or 1
 
 
@@ -181,8 +186,8 @@ def _as_table(
     worthy = [c for c in chains if _is_worthy(c)]
     closed = [c for c in worthy if c.closed]
     for chain in (*reversed(closed), *(c for c in worthy if not c.closed)):
-        if chain.channels > 1 and not chain.closed:
-            continue  # a layer would be more than what is there
+        if chain.channels > 1 and (not chain.closed or _is_layer(chain)):
+            continue  # a layer of one tap would be more than what is there
         try:
             made = _made(edit.old, chain, rounding)
         except BuildError:  # said with all others when kernels are chosen
@@ -199,6 +204,13 @@ def _as_table(
             if layers := as_layers(edit, line, rounding):
                 return layers
     return (node,)
+
+
+def _is_layer(chain: _Chain) -> bool:
+    """True for an add, sub or mul of integers by the scales of the file: a layer."""
+    functions = [node.op for node in chain.nodes if node.op not in _BETWEEN]
+    both = sum(node.op == "dequantize" for node in chain.nodes) == 2
+    return both and len(functions) == 1 and functions[0] in BINARY
 
 
 def _is_dear(node: Node, graph: Graph) -> bool:

@@ -31,10 +31,7 @@ APART = {
     },
     ("div", True): {"tflite": "LiteRT divides integers"},
     ("bilinear", True): {"tflite": "LiteRT has weights of integers"},
-    ("prelu", True): {
-        "tflite": "LiteRT scales both sides by multipliers of integers",
-        "torch": "two lines of integers, where slopes have a scale of float64",
-    },
+    ("prelu", True): {"tflite": "LiteRT scales both sides by multipliers of integers"},
 }
 # of instructions by estimate, where both have one graph: what a rule of rounding takes
 MOST = 1.25
@@ -88,6 +85,13 @@ def test_images_of_any_size_give_one_graph(int8: bool, seed: int) -> None:
         one, other = (canonical(pybuild.load(data).lower()) for data in files_of)
         apart = "tflite" in APART.get((name, int8), ())
         assert (one != other) == apart, (name, one, other)
+
+
+def test_a_prelu_by_channel_is_of_integers() -> None:
+    """Slopes [C,1,1], which a file of QDQ dequantises."""
+    for door in ("onnx", "torch"):
+        graph = pybuild.load(files("prelu", True)[door]).lower()
+        assert {kind for *_, kind in canonical(graph)} == {"int8"}
 
 
 @pytest.mark.parametrize("int8", [False, True], ids=["float", "int8"])
