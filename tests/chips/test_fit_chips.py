@@ -243,7 +243,8 @@ def test_latency(
 def test_equal_cores_compute_together_where_a_chip_has_them(
     digits: dict[str, ChipFit],
 ) -> None:
-    """Not on one core, nor where a second core is another one; each has its stack."""
+    """Not on one core, nor where a second core is another one; each has its stack. The
+    code of two cores has 1.2 KB; kernels with slices may be up to 1 KB smaller."""
     one, two = digits, {chip.chip: chip for chip in fit(DIGITS, cores=2)}
     shared = {name for name, chip in two.items() if chip.cores == 2}
     assert shared == {"esp32", "esp32s3", "rp2040", "rp2350", "rp2350_riscv"}
@@ -252,7 +253,7 @@ def test_equal_cores_compute_together_where_a_chip_has_them(
     for name in shared:
         assert two[name].seconds < 0.75 * one[name].seconds
         assert two[name].ram.needed > one[name].ram.needed + 900
-        assert two[name].flash.needed > one[name].flash.needed + 1000
+        assert two[name].flash.needed > one[name].flash.needed + 200
 
 
 def test_the_table_has_room_in_100_columns(

@@ -88,7 +88,9 @@ def _onnx(path: Path) -> dict[str, Array]:
 
 
 # ours, where ONNX Runtime's depends on where the NaN stands, or is the processor's
+# ONNX Runtime's ArgMax depends on where its buffer begins: the first NaN, or another
 OURS = {
+    "ArgMax": [1],
     "MaxPool": [NAN, NAN, 7], "GlobalMaxPool": [NAN], "ReduceMax": [NAN],
     "ReduceMin": [NAN], "TopK": [NAN, NAN, 7], "places": [1, 6, 8],
     "Least": [0, 1, 2], "least places": [4, 0, 3],
