@@ -268,6 +268,8 @@ def _mean(edit: Edit, terms: Terms, node: Node) -> Node | None:
     first = terms.producers.get(node.inputs[0]) if node.op == "mean" else None
     if first is None or first.op != "mean" or not first.attrs["keepdims"]:
         return None
+    if not node.attrs["keepdims"]:
+        return None  # axes of the first one would be lost as well
     axes = tuple(sorted({*first.attrs["axes"], *node.attrs["axes"]}))
     return replace(node.with_attrs(axes=axes), inputs=first.inputs)
 

@@ -25,7 +25,7 @@ from pybuild.passes.products.norm_views import (
     ordered,
     view_by_owners,
 )
-from pybuild.passes.spellings import word_of
+from pybuild.passes.spellings import Terms, word_of
 from pybuild.records import dataclass
 
 _MOST = 1 << 22  # elements of a tensor whose elements are looked at by number
@@ -56,13 +56,11 @@ def join_norms(graph: Graph) -> Graph:
     if not roots or graph.is_placed:
         return graph
     reader = _Reader(graph)
-    found: dict[str, Node] = {}
     made: dict[str, tuple[_Norm, View, bool]] = {}
     for root in roots:
         one = reader.norm(root)
         view = None if one is None else _view_of(one, graph, reader)
         if one is not None and view is not None:
-            found[one.last.output] = one.last
             made[one.last.output] = (one, *view)
     if not made:
         return graph
@@ -126,6 +124,7 @@ class _Reader:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.makers, self.users = graph.producers(), graph.consumers()
+        self._number = Terms(graph, self.makers).number
 
     def norm(self, root: Node) -> _Norm | None:
         """The norm that divides by this root."""
@@ -152,11 +151,6 @@ class _Reader:
         while (node := self.makers.get(name)) is not None and node.op == "reshape":
             name = node.inputs[0]
         return name
-
-    def _number(self, name: str) -> float | None:
-        if not self.graph.known(name) or self.graph.tensor(name).size != 1:
-            return None
-        return float(self.graph.constants[name].reshape(-1)[0])
 
     def _plus(self, name: str) -> tuple[str, float]:
         """A sum's operand, and the number that is added; 0: it is no such sum."""

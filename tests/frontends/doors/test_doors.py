@@ -150,6 +150,18 @@ class Counting(Terms):
         return super().number(name)
 
 
+def test_a_mean_of_a_mean_keeps_the_axes_that_it_keeps() -> None:
+    """Only the first one keeps its axis."""
+    o = Onnx(False)
+    x = o.input((2, 3, 4, 5))
+    y = o.node("ReduceMean", [x, o.plain(np.int64([3]))], keepdims=1)
+    data = o.file(o.node("ReduceMean", [y, o.plain(np.int64([2]))], keepdims=0))
+    (given,) = (np.arange(120, dtype=np.float32).reshape(first((2, 3, 4, 5))),)
+    graph = pybuild.load(data).lower()
+    have = interpret(graph, {"x0": given})[graph.outputs[0]]
+    np.testing.assert_allclose(have, given.mean(3, keepdims=True).mean(2), 1e-6)
+
+
 def test_gelu_of_tanh_is_one_function() -> None:
     for spelling in (cubic_gelu, fast_gelu):
         graph = pybuild.load(spelled("gelu", spelling, False)).lower()
